@@ -1,0 +1,19 @@
+"""Plugin: what all plugins have, so that they can be found, named and described."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from headgate import __version__
+
+
+class Plugin:
+    """Base of all plugins. Found by entry point, or as a class in a Python file of a `plugin.path` folder."""
+
+    aliases: ClassVar[tuple[str, ...]] = ()
+    """Other class names that mean this plugin, e.g. that of the Java class whose configuration it understands."""
+
+    @classmethod
+    def version(cls) -> str:
+        """Shown in status and in the list of plugins."""
+        return __version__

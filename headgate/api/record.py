@@ -1,0 +1,59 @@
+"""Record: what travels between a connector and Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from headgate.api.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    key: str
+    value: Any
+    schema: Schema | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A record as transforms see it: change it with `replace`, which gives a new one."""
+
+    topic: str
+    value: Any = None
+    key: Any = None
+    value_schema: Schema | None = None
+    key_schema: Schema | None = None
+    partition: int | None = None
+    timestamp: int | None = None
+    """Milliseconds since the epoch."""
+    headers: tuple[Header, ...] = ()
+
+    def replace(self, **changes: Any) -> Self:
+        return replace(self, **changes)
+
+    def with_value(self, value: Any, schema: Schema | None = None) -> Self:
+        return replace(self, value=value, value_schema=schema)
+
+    def with_key(self, key: Any, schema: Schema | None = None) -> Self:
+        return replace(self, key=key, key_schema=schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRecord(Record):
+    """A record on its way into Kafka. Its offset says where to go on after it; both maps hold primitive values only."""
+
+    source_partition: Mapping[str, Any] | None = None
+    source_offset: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkRecord(Record):
+    """A record out of Kafka. The `original_*` fields stay what Kafka says, whatever transforms do to the topic."""
+
+    offset: int = -1
+    timestamp_type: str | None = None
+    original_topic: str | None = None
+    original_partition: int | None = None
+    original_offset: int | None = field(default=None)

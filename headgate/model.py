@@ -1,0 +1,180 @@
+"""Frozen records that everyone shares: names, states, and what a worker needs to know to run a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+TaskClass = type[Any]
+"""A subclass of `headgate.api.Task`."""
+
+Config = Mapping[str, str]
+"""A connector or task configuration, as text."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TaskId:
+    connector: str
+    task: int
+
+    def __str__(self) -> str:
+        return f"{self.connector}-{self.task}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicPartition:
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class TargetState(Enum):
+    """What the user wants of a connector."""
+
+    STARTED = "STARTED"
+    PAUSED = "PAUSED"
+    STOPPED = "STOPPED"
+
+
+class State(Enum):
+    """What a connector or a task is."""
+
+    UNASSIGNED = "UNASSIGNED"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    FAILED = "FAILED"
+    RESTARTING = "RESTARTING"
+    STOPPED = "STOPPED"
+    DESTROYED = "DESTROYED"
+
+
+class ConnectorType(Enum):
+    SOURCE = "source"
+    SINK = "sink"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    state: State
+    worker_id: str
+    trace: str | None = None
+    version: str | None = None
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStatus:
+    id: int
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorStatus:
+    """A connector's status with those of its tasks, sorted by number."""
+
+    name: str
+    connector: Status
+    tasks: tuple[TaskStatus, ...]
+    type: ConnectorType
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorInfo:
+    name: str
+    config: Config
+    tasks: tuple[TaskId, ...]
+    type: ConnectorType
+
+
+@dataclass(frozen=True, slots=True)
+class RestartRequest:
+    """KIP-745: which instances of a connector to restart."""
+
+    connector: str
+    include_tasks: bool = False
+    only_failed: bool = False
+
+    @property
+    def forceful(self) -> bool:
+        """The connector alone, whatever its state: KIP-52's restart, which needs no plan."""
+        return not (self.include_tasks or self.only_failed)
+
+
+Partition = Mapping[str, Any]
+"""A source partition: connector-defined, string keys, primitive values."""
+
+Offset = Mapping[str, Any]
+"""A source offset: connector-defined, string keys, primitive values."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginRef:
+    """Where a plugin's class can be imported from, in this process and on any executor."""
+
+    module: str
+    qualname: str
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.qualname}"
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSpec:
+    """A plugin to be built on an executor: its class and its configuration."""
+
+    ref: PluginRef
+    config: Config = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StepSpec:
+    """One transform of a chain, with the predicate that guards it."""
+
+    alias: str
+    transform: PluginSpec
+    predicate: PluginSpec | None = None
+    negate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChainSpec:
+    """All that happens to a task's records between the connector and Kafka. Plain values: it travels to executors."""
+
+    task: TaskId
+    type: ConnectorType
+    key_converter: PluginSpec
+    value_converter: PluginSpec
+    header_converter: PluginSpec
+    steps: tuple[StepSpec, ...] = ()
+    errors: Config = field(default_factory=dict)
+    """The connector's `errors.*` keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """All that a task runner needs to run one task."""
+
+    id: TaskId
+    task_class: TaskClass
+    type: ConnectorType
+    version: str | None
+    config: Config
+    """The task configuration, as the connector generated it."""
+    connector_config: Config
+    chain: ChainSpec
+    target_state: TargetState
+    producer: Config = field(default_factory=dict)
+    """Kafka producer settings by Apache's names: worker's `producer.*`, then the connector's overrides."""
+    consumer: Config = field(default_factory=dict)
+    admin: Config = field(default_factory=dict)
+    flush_interval_ms: int = 60_000
+    flush_timeout_ms: int = 5_000
+
+
+SINK_GROUP_PREFIX: Final = "connect-"
+"""A sink's consumer group is this and the connector's name, unless overridden."""

@@ -1,0 +1,199 @@
+"""Carries decisions out: writes configs, starts and stops what lives on this worker. On the herder's thread only."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from headgate.log import about
+from headgate.model import Config, ConnectorType, TargetState, TaskId
+from headgate.runtime import decide, task_spec
+from headgate.runtime.board import StatusBoard
+from headgate.runtime.connector import ConnectorInstance, trace_of
+from headgate.runtime.connector_config import CONNECTOR_CLASS, ConnectorConfig
+from headgate.runtime.context import RuntimeConnectorContext
+from headgate.runtime.errors import HerderError, StartFailed, TooManyTasks
+from headgate.runtime.lifecycle import EVENT_OF, Event, Phase
+from headgate.runtime.loop import HerderLoop
+from headgate.runtime.plugins import Plugins
+from headgate.runtime.ports import ConfigStore, OffsetStore
+from headgate.runtime.worker import Worker
+from headgate.runtime.worker_config import WorkerConfig
+
+log = logging.getLogger(__name__)
+
+_RETRY_FIRST_S, _RETRY_MOST_S = 0.25, 60.0
+
+
+class Actor:
+    def __init__(
+        self,
+        loop: HerderLoop,
+        config: WorkerConfig,
+        plugins: Plugins,
+        configs: ConfigStore,
+        offsets: OffsetStore,
+        board: StatusBoard,
+        worker: Worker,
+    ) -> None:
+        self._loop = loop
+        self._config = config
+        self._plugins = plugins
+        self._configs = configs
+        self._offsets = offsets
+        self._board = board
+        self._worker = worker
+
+    async def act(self, actions: Sequence[decide.Action]) -> None:
+        """One after the other; the first that fails ends it."""
+        for action in actions:
+            await self._act(action)
+
+    async def _act(self, action: decide.Action) -> None:
+        name = action.connector
+        match action:
+            case decide.WriteConfig(config=config, target=target):
+                self._configs.put_connector(name, config, target)
+            case decide.RemoveConfig():
+                self._configs.remove_connector(name)
+            case decide.WriteTarget(target=target):
+                self._configs.put_target_state(name, target)
+            case decide.WriteTasks(configs=configs):
+                self._configs.put_tasks(name, configs)
+            case decide.StopTasks():
+                await self._stop_tasks(name)
+            case decide.StartTasks():
+                for task in self._configs.view().require(name).task_ids:
+                    self.start_task(task)
+            case decide.SwitchTasks():
+                self._worker.switch_tasks(name, self._configs.view().require(name).target)
+            case decide.Shutdown(forget=forget):
+                await self.shutdown(name)
+                if forget:
+                    self._board.connector(name, Event.DELETE)
+            case decide.Apply(state=state):
+                await self._apply(name, state)
+            case decide.Regenerate():
+                await self._regenerate(name)
+
+    # --- the connector instance ---------------------------------------------------------------------------------------
+
+    async def _apply(self, name: str, state: TargetState | None) -> None:
+        connector = self._configs.view().require(name)
+        target = state or connector.target
+        self._worker.connector_starts.attempts += 1
+        try:
+            instance = self._worker.connectors.get(name) or self._new_instance(name, connector.config)
+            changed = await instance.to(target)
+        except Exception as error:
+            self._worker.connector_starts.failures += 1
+            self._fail(name, self._worker.connectors.get(name), error, f"did not reach state {target.value}")
+            raise
+        if changed:
+            self._board.connector(name, EVENT_OF[instance.phase], version=instance.version)
+
+    def _new_instance(self, name: str, config: Config) -> ConnectorInstance:
+        found = self._plugins.find_connector(config.get(CONNECTOR_CLASS, ""))
+        context = RuntimeConnectorContext(
+            name,
+            self._offsets,
+            reconfigure=lambda: self._loop.post(lambda: self._on_reconfigure(instance)),
+            fail=lambda error: self._loop.post(lambda: self._on_error(instance, error)),
+        )
+        instance = ConnectorInstance(name, config, found, context)
+        self._worker.connectors[name] = instance
+        return instance
+
+    async def shutdown(self, name: str) -> None:
+        """Ends the connector instance, if there is one."""
+        instance = self._worker.connectors.pop(name, None)
+        if instance is None:
+            return
+        await instance.shutdown()
+        if instance.phase is Phase.FAILED and instance.trace:
+            log.error("Connector was FAILED when it was shut down, or failed in stop()\n%s", instance.trace)
+        self._board.connector(name, Event.SHUTDOWN)
+
+    def _fail(self, name: str, instance: ConnectorInstance | None, error: BaseException, what: str) -> None:
+        trace = instance.trace if instance and instance.trace else trace_of(error)
+        if instance is not None:
+            instance.fail(trace)
+        log.error("Connector %s\n%s", what, trace)
+        self._board.connector(name, Event.FAILURE, trace, instance.version if instance else None)
+
+    # --- its tasks ----------------------------------------------------------------------------------------------------
+
+    async def _stop_tasks(self, name: str) -> None:
+        tasks = sorted({*self._worker.tasks_of(name), *self._configs.view().require(name).task_ids})
+        await self._worker.stop_tasks(tasks)
+        for task in tasks:
+            self._board.task(task, Event.DELETE)
+
+    def start_task(self, task: TaskId) -> None:
+        """A task that cannot be built is FAILED; the others start."""
+        connector = self._configs.view().require(task.connector)
+        try:
+            limit = ConnectorConfig.parse(connector.config).task_limit
+            decide.check_task_count(connector.name, len(connector.tasks), limit)
+            config = connector.tasks[task.task]
+            spec = task_spec.build(task, connector.config, config, connector.target, self._config, self._plugins)
+        except Exception as error:
+            self._worker.task_starts.attempts += 1
+            self._worker.fail_task(task, trace_of(error))
+            return
+        self._worker.start_task(spec)
+
+    async def _regenerate(self, name: str) -> None:
+        instance = self._worker.connectors.get(name)
+        if instance is None or instance.phase is not Phase.STARTED:
+            return
+        try:
+            actions = await self._generate(instance)
+        except Exception as error:
+            self._fail(name, instance, error, "did not generate its task configs")
+            if isinstance(error, HerderError):
+                raise
+            raise StartFailed(f"Connector {name} failed to generate its task configs: {error}") from error
+        await self.act(actions)
+
+    async def _generate(self, instance: ConnectorInstance) -> list[decide.Action]:
+        """What follows from the task configs that the connector generates now."""
+        parsed = ConnectorConfig.parse(instance.config)
+        sink = self._plugins.connector_type(parsed.connector_class) is ConnectorType.SINK
+        configs = await instance.task_configs(parsed.tasks_max, sink)
+        if not parsed.tasks_max_enforce and len(configs) > parsed.tasks_max:
+            log.warning("Connector made %d tasks, more than tasks.max=%d", len(configs), parsed.tasks_max)
+        return decide.on_task_configs(self._configs.view(), instance.name, configs, parsed.task_limit)
+
+    # --- what connectors tell -----------------------------------------------------------------------------------------
+
+    def _current(self, instance: ConnectorInstance) -> bool:
+        return self._worker.connectors.get(instance.name) is instance
+
+    def _on_reconfigure(self, instance: ConnectorInstance) -> None:
+        if self._current(instance) and not self._loop.ending:
+            self._loop.spawn(self._reconfigure(instance), f"reconfiguring the tasks of connector {instance.name}")
+
+    async def _reconfigure(self, instance: ConnectorInstance) -> None:
+        """The old tasks run on while the connector cannot say what the new ones are: ask again, ever more slowly."""
+        delay = _RETRY_FIRST_S
+        while not self._loop.ending:
+            async with self._loop.exclusive(instance.name, "reconfiguring the tasks of connector"):
+                if instance.phase is not Phase.STARTED or not self._current(instance):
+                    return
+                try:
+                    await self.act(await self._generate(instance))
+                    return
+                except TooManyTasks as error:
+                    self._fail(instance.name, instance, error, "generated too many tasks")
+                    return
+                except Exception:
+                    log.exception("Connector failed to generate its task configs; trying again in %.2f s", delay)
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, _RETRY_MOST_S)
+
+    def _on_error(self, instance: ConnectorInstance, error: Exception) -> None:
+        if self._current(instance):
+            with about(instance.name):
+                self._fail(instance.name, instance, error, "reported that it cannot go on")

@@ -1,0 +1,44 @@
+"""What a connector gets to talk to the runtime with. Its calls may come from any thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from headgate.runtime.ports import OffsetStore
+
+
+class StoreOffsetReader:
+    """Fits `headgate.api.OffsetReader`."""
+
+    def __init__(self, store: OffsetStore, connector: str) -> None:
+        self._store = store
+        self._connector = connector
+
+    def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return self.offsets([partition])[0]
+
+    def offsets(self, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        return self._store.get(self._connector, partitions)
+
+
+class RuntimeConnectorContext:
+    """Fits `headgate.api.SourceConnectorContext`."""
+
+    def __init__(
+        self,
+        name: str,
+        offsets: OffsetStore,
+        reconfigure: Callable[[], None],
+        fail: Callable[[Exception], None],
+    ) -> None:
+        self.name = name
+        self.offset_reader = StoreOffsetReader(offsets, name)
+        self._reconfigure = reconfigure
+        self._fail = fail
+
+    def request_task_reconfiguration(self) -> None:
+        self._reconfigure()
+
+    def raise_error(self, error: Exception) -> None:
+        self._fail(error)

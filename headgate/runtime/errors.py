@@ -1,0 +1,83 @@
+"""Errors of the control plane, named by what is wrong. They know no status codes: `rest/errors.py` does."""
+
+from __future__ import annotations
+
+from headgate.model import TaskId
+
+
+class HerderError(Exception):
+    """Base of all below; the message is meant for the user."""
+
+
+class ConnectorNotFound(HerderError):
+    def __init__(self, name: str, message: str | None = None) -> None:
+        super().__init__(message or f"Connector {name} not found")
+        self.connector = name
+
+
+class TaskNotFound(HerderError):
+    def __init__(self, task: TaskId, message: str | None = None) -> None:
+        super().__init__(message or f"Unknown task: {task}")
+        self.task = task
+
+
+class StatusNotFound(HerderError):
+    """There is no status for this connector or task."""
+
+
+class PluginNotFound(HerderError):
+    """No plugin of this name."""
+
+
+class AlreadyExists(HerderError):
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Connector {name} already exists")
+
+
+class BadRequest(HerderError):
+    """The caller's mistake: change the request."""
+
+
+class InvalidConfig(BadRequest):
+    """The configuration was refused by validation; the message lists all errors."""
+
+
+class NotStopped(BadRequest):
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the"
+            f" specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint"
+        )
+
+
+class AlreadyRestarting(HerderError):
+    """Somebody else is restarting it: wait for that restart to end."""
+
+
+class Forbidden(HerderError):
+    """Switched off in the worker's configuration."""
+
+
+class StartFailed(HerderError):
+    """The connector or task did not start; its status has the trace."""
+
+
+class TooManyTasks(HerderError):
+    """The connector generated more tasks than `tasks.max` allows."""
+
+
+class OffsetsError(HerderError):
+    """Offsets could not be read or changed."""
+
+
+class Superseded(HerderError):
+    """A newer request for the same connector replaced this one before it was carried out."""
+
+
+class ShuttingDown(HerderError):
+    def __init__(self) -> None:
+        super().__init__("Worker is shutting down")
+
+
+class RequestTimeout(HerderError):
+    """The herder did not get to the end of the request in time; the message says what it is doing."""

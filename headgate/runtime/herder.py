@@ -1,0 +1,217 @@
+"""Herder: the one thread that decides and acts.
+
+Everything mutable is touched on its thread alone; reads are answered, from any thread, from values that never change
+once published. Standalone and distributed mode shape the commands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+
+from headgate.api.config import ConfigDef, Key
+from headgate.model import (
+    Config,
+    ConnectorInfo,
+    ConnectorStatus,
+    ConnectorType,
+    Offset,
+    Partition,
+    RestartRequest,
+    Status,
+    TargetState,
+    TaskId,
+)
+from headgate.runtime import connector_config
+from headgate.runtime.actor import Actor
+from headgate.runtime.board import StatusBoard
+from headgate.runtime.connector import in_thread
+from headgate.runtime.connector_config import CONNECTOR_CLASS
+from headgate.runtime.errors import Forbidden, InvalidConfig, PluginNotFound
+from headgate.runtime.loop import HerderLoop
+from headgate.runtime.offset_changes import OffsetChanges
+from headgate.runtime.plugins import CONNECTORS, Plugins
+from headgate.runtime.ports import ConfigStore, GroupOffsets, OffsetStore, StatusStore, TaskRunner
+from headgate.runtime.validation import ConfigInfos
+from headgate.runtime.validator import Validator, failure_message, require_version
+from headgate.runtime.worker import Worker
+from headgate.runtime.worker_config import WorkerConfig
+
+log = logging.getLogger(__name__)
+
+
+class Herder(HerderLoop, ABC):
+    def __init__(
+        self,
+        config: WorkerConfig,
+        plugins: Plugins,
+        configs: ConfigStore,
+        statuses: StatusStore,
+        offsets: OffsetStore,
+        groups: GroupOffsets,
+        runner: TaskRunner,
+        worker_id: str,
+        cluster_id: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.plugins = plugins
+        self.configs = configs
+        self.board = StatusBoard(statuses, worker_id)
+        self.worker = Worker(runner, self.board, config.graceful_timeout_s, self.post, self._on_topic)
+        self.actor = Actor(self, config, plugins, configs, offsets, self.board, self.worker)
+        self.ready = False
+        self.kafka_cluster_id: str | None = None
+        self._validator = Validator(plugins, config.raw)
+        self._changes = OffsetChanges(config, plugins, offsets, groups)
+        self._cluster_id = cluster_id
+        self._topics: dict[str, dict[str, None]] = {}
+
+    def start(self) -> None:
+        super().start()
+        self.post(self._begin)
+
+    def _begin(self) -> None:
+        self.ready = True
+        self.spawn(self._read_cluster_id(), "reading the Kafka cluster's id")
+
+    async def _read_cluster_id(self) -> None:
+        self.kafka_cluster_id = await in_thread(self._cluster_id, "cluster-id")
+
+    def shutdown(self, timeout: float = 60.0) -> None:
+        """From any thread: ends all connectors, then all tasks, with their offsets committed, then the herder."""
+        self.end(self._shutdown, timeout)
+
+    async def _shutdown(self) -> None:
+        with self.stages.doing("shutting down"):
+            ending = [self.actor.shutdown(name) for name in list(self.worker.connectors)]
+            for problem in await asyncio.gather(*ending, return_exceptions=True):
+                if isinstance(problem, BaseException):
+                    log.error("A connector did not shut down: %s", problem)
+            await self.worker.stop_tasks(list(self.worker.tasks))
+
+    # --- reads: from any thread ---------------------------------------------------------------------------------------
+
+    @property
+    def stage(self) -> str | None:
+        """What the herder is doing, for people who wait for it."""
+        return self.stages.summary
+
+    def connector_names(self) -> list[str]:
+        return list(self.configs.view().connectors)
+
+    def connector_info(self, name: str) -> ConnectorInfo:
+        found = self.configs.view().require(name)
+        return ConnectorInfo(name, found.config, found.task_ids, self._type(found.config))
+
+    def _type(self, config: Config) -> ConnectorType:
+        return self.plugins.connector_type(config.get(CONNECTOR_CLASS))
+
+    def task_configs(self, name: str) -> list[tuple[TaskId, Config]]:
+        found = self.configs.view().require(name)
+        return list(zip(found.task_ids, found.tasks, strict=True))
+
+    def connector_status(self, name: str) -> ConnectorStatus:
+        found = self.configs.view().get(name)
+        return self.board.status(name, self._type(found.config) if found else ConnectorType.UNKNOWN)
+
+    def task_status(self, task: TaskId) -> Status:
+        return self.board.task_status(task)
+
+    def active_topics(self, name: str) -> list[str]:
+        if not self.config.topic_tracking:
+            raise Forbidden("Topic tracking is disabled.")
+        return list(self._topics.get(name, ()))
+
+    def plugin_config(self, plugin: str, version: str | None) -> Sequence[Key]:
+        found = self.plugins.find_any(plugin)
+        if found is None:
+            raise PluginNotFound(f"Unknown plugin {plugin}.")
+        require_version(found, version)
+        own: ConfigDef = getattr(found.cls, "config", ConfigDef())
+        if found.kind not in CONNECTORS:
+            return list(own)
+        framework = connector_config.definition(found.connector_type)
+        return [*own, *(key for key in framework if key.name not in own)]
+
+    # --- commands, the same in both modes: on the herder's thread, through `call` -------------------------------------
+
+    async def noop(self) -> None:
+        """Returns when the herder's thread got to it: the health check."""
+
+    async def validate(self, config: Mapping[str, str | None]) -> ConfigInfos:
+        return await in_thread(lambda: self._validator.validate(config), "validate")
+
+    async def require_valid(self, config: Mapping[str, str | None]) -> Config:
+        """The config without nulls, which validation refuses. Raises InvalidConfig."""
+        infos = await self.validate(config)
+        if infos.error_count:
+            raise InvalidConfig(failure_message(infos))
+        return {key: value for key, value in config.items() if value is not None}
+
+    async def offsets(self, name: str) -> list[tuple[Partition, Offset]]:
+        return await self._changes.read(self.configs.view().require(name))
+
+    async def alter_offsets(self, name: str, offsets: Sequence[tuple[Partition | None, Offset | None]]) -> str:
+        """What to tell the user."""
+        async with self.exclusive(name, "altering the offsets of connector"):
+            return await self._changes.alter(self.configs.view().require(name), offsets)
+
+    async def reset_offsets(self, name: str) -> str:
+        async with self.exclusive(name, "resetting the offsets of connector"):
+            return await self._changes.reset(self.configs.view().require(name))
+
+    async def reset_topics(self, name: str) -> None:
+        if not self.config.topic_tracking:
+            raise Forbidden("Topic tracking is disabled.")
+        if not self.config.topic_tracking_reset:
+            raise Forbidden("Topic tracking reset is disabled.")
+        self.forget_topics(name)
+
+    def forget_topics(self, name: str) -> None:
+        self._topics = {key: topics for key, topics in self._topics.items() if key != name}
+
+    def _on_topic(self, connector: str, topic: str) -> None:
+        known = self._topics.get(connector, {})
+        self._topics = {**self._topics, connector: {**known, topic: None}}
+
+    # --- commands that each mode shapes -------------------------------------------------------------------------------
+
+    @abstractmethod
+    async def create(
+        self, name: str, config: Mapping[str, str | None], initial: TargetState | None
+    ) -> ConnectorInfo: ...
+
+    @abstractmethod
+    async def put_config(self, name: str, config: Mapping[str, str | None]) -> tuple[bool, ConnectorInfo]:
+        """Whether it was created, and what it is now."""
+
+    @abstractmethod
+    async def patch_config(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo: ...
+
+    @abstractmethod
+    async def delete(self, name: str) -> None: ...
+
+    @abstractmethod
+    async def pause(self, name: str) -> None: ...
+
+    @abstractmethod
+    async def resume(self, name: str) -> None: ...
+
+    @abstractmethod
+    async def stop(self, name: str) -> None: ...
+
+    @abstractmethod
+    async def restart(self, request: RestartRequest) -> ConnectorStatus | None:
+        """None for the plain form; else the status with RESTARTING put in."""
+
+    @abstractmethod
+    async def restart_task(self, task: TaskId) -> None: ...
+
+    @abstractmethod
+    async def put_task_configs(self, name: str, configs: Sequence[Config]) -> None: ...
+
+    @abstractmethod
+    async def fence(self, name: str) -> None: ...

@@ -1,0 +1,137 @@
+"""Reads, alters and resets a connector's offsets (KIP-875): the steps, in their order; `offsets.py` has the rules."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from headgate.api.connector import SinkConnector, SourceConnector
+from headgate.model import Config, ConnectorType, Offset, Partition, TopicPartition
+from headgate.runtime import offsets as rules
+from headgate.runtime import task_spec
+from headgate.runtime.connector import in_thread
+from headgate.runtime.connector_config import CONNECTOR_CLASS
+from headgate.runtime.errors import OffsetsError
+from headgate.runtime.plugins import Found, Plugins
+from headgate.runtime.ports import GroupNotEmpty, GroupOffsets, OffsetStore
+from headgate.runtime.view import ConnectorView
+from headgate.runtime.worker_config import WorkerConfig
+
+log = logging.getLogger(__name__)
+
+_HOOK_TIMEOUT_S: Final = 90.0
+
+
+class OffsetChanges:
+    def __init__(self, config: WorkerConfig, plugins: Plugins, store: OffsetStore, groups: GroupOffsets) -> None:
+        self._config = config
+        self._plugins = plugins
+        self._store = store
+        self._groups = groups
+
+    async def read(self, connector: ConnectorView) -> list[tuple[Partition, Offset]]:
+        if self._found(connector).connector_type is ConnectorType.SINK:
+            problem = f"Failed to retrieve consumer group offsets for sink connector {connector.name}"
+            return rules.sink_entries(await self._read_group(connector, problem))
+        try:
+            return await in_thread(lambda: self._store.all(connector.name), "read-offsets")
+        except Exception as error:
+            log.exception("Reading the offsets of %s", connector.name)
+            raise OffsetsError(f"Failed to retrieve offsets for source connector {connector.name}") from error
+
+    async def alter(self, connector: ConnectorView, changes: Sequence[rules.Change]) -> str:
+        rules.require_stopped(connector)
+        found = self._found(connector)
+        if found.connector_type is ConnectorType.SINK:
+            wanted = rules.parse_sink_changes(changes)
+            if any(offset is not None and offset < 0 for offset in wanted.values()):
+                raise OffsetsError(f"Failed to modify offsets for sink connector {connector.name}")
+            known = await self._hook(found, connector, wanted)
+            await self._alter_group(connector, wanted)
+        else:
+            entries = rules.parse_source_changes(changes)
+            known = await self._hook(found, connector, entries)
+            await self._write_source(connector, entries)
+        return rules.success("altered", known)
+
+    async def reset(self, connector: ConnectorView) -> str:
+        rules.require_stopped(connector)
+        found = self._found(connector)
+        if found.connector_type is ConnectorType.SINK:
+            problem = f"Failed to list offsets prior to resetting offsets for sink connector {connector.name}"
+            current = await self._read_group(connector, problem)
+            known = await self._hook(found, connector, dict.fromkeys(current))
+            await self._delete_group(connector)
+        else:
+            stored = await in_thread(lambda: self._store.all(connector.name), "read-offsets")
+            gone: list[tuple[Partition, Offset | None]] = [(partition, None) for partition, _ in stored]
+            known = await self._hook(found, connector, gone)
+            await self._write_source(connector, gone)
+        return rules.success("reset", known)
+
+    def _found(self, connector: ConnectorView) -> Found:
+        return self._plugins.find_connector(connector.config.get(CONNECTOR_CLASS, ""))
+
+    async def _hook(self, found: Found, connector: ConnectorView, changes: Any) -> bool:
+        """Asks a fresh connector that was never started. Nothing has been written yet, also when it refuses."""
+        kind = found.connector_type.value
+
+        def ask() -> bool:
+            plugin = found.connector()
+            assert isinstance(plugin, SourceConnector | SinkConnector)
+            return bool(plugin.alter_offsets(dict(connector.config), changes))
+
+        try:
+            return await asyncio.wait_for(in_thread(ask, f"alter-offsets-{connector.name}"), _HOOK_TIMEOUT_S)
+        except TimeoutError:
+            problem = f"Timed out while calling the 'alterOffsets' method for {kind} connector {connector.name}"
+            raise OffsetsError(problem) from None
+        except Exception as error:
+            log.warning("Connector refused to have its offsets changed", exc_info=True)
+            raise rules.hook_failure(error, kind, connector.name) from error
+
+    async def _write_source(self, connector: ConnectorView, entries: list[tuple[Partition, Offset | None]]) -> None:
+        if not entries:
+            return
+        try:
+            await in_thread(lambda: self._store.put(connector.name, entries), "write-offsets")
+        except Exception as error:
+            log.exception("Writing the offsets of %s", connector.name)
+            raise OffsetsError(f"Failed to modify offsets for source connector {connector.name}") from error
+
+    # --- sinks: the consumer group is the truth -----------------------------------------------------------------------
+
+    def _group(self, connector: ConnectorView) -> tuple[Config, str]:
+        admin = task_spec.admin_config(connector.name, connector.config, self._config)
+        group = rules.group_of(connector.name, connector.config, self._config.prefixed("consumer."))
+        return admin, group
+
+    async def _read_group(self, connector: ConnectorView, problem: str) -> Mapping[TopicPartition, int]:
+        admin, group = self._group(connector)
+        try:
+            return await in_thread(lambda: self._groups.read(admin, group), "read-group")
+        except Exception as error:
+            log.exception("Reading group %s", group)
+            raise OffsetsError(problem) from error
+
+    async def _alter_group(self, connector: ConnectorView, wanted: Mapping[TopicPartition, int | None]) -> None:
+        admin, group = self._group(connector)
+        try:
+            await in_thread(lambda: self._groups.alter(admin, group, wanted), "alter-group")
+        except GroupNotEmpty as error:
+            raise rules.group_not_empty(connector.name, "alter") from error
+        except Exception as error:
+            log.exception("Altering group %s", group)
+            raise OffsetsError(f"Failed to alter consumer group offsets for connector {connector.name}") from error
+
+    async def _delete_group(self, connector: ConnectorView) -> None:
+        admin, group = self._group(connector)
+        try:
+            await in_thread(lambda: self._groups.delete(admin, group), "delete-group")
+        except GroupNotEmpty as error:
+            raise rules.group_not_empty(connector.name, "reset") from error
+        except Exception as error:
+            log.exception("Deleting group %s", group)
+            raise OffsetsError(f"Failed to reset consumer group offsets for sink connector {connector.name}") from error

@@ -1,0 +1,226 @@
+"""Plugins: finds plugins, describes them.
+
+Two ways in: the entry point group `headgate.plugins` of installed packages, and the folders of `plugin.path`, where one
+Python file is enough. A plugin that cannot be loaded is reported and stops nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import logging
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from headgate.api.connector import Connector, SinkConnector, SourceConnector
+from headgate.api.converter import Converter, HeaderConverter
+from headgate.api.plugin import Plugin
+from headgate.api.transform import Predicate, Transform
+from headgate.model import ConnectorType, PluginRef
+from headgate.runtime.errors import PluginNotFound
+
+log = logging.getLogger(__name__)
+
+GROUP: Final = "headgate.plugins"
+
+
+class Kind(Enum):
+    """In the order of the list of plugins."""
+
+    SINK = "sink"
+    SOURCE = "source"
+    TRANSFORMATION = "transformation"
+    PREDICATE = "predicate"
+    CONVERTER = "converter"
+    HEADER_CONVERTER = "header_converter"
+
+
+_BASES: Final[dict[Kind, type[Plugin]]] = {
+    Kind.SINK: SinkConnector,
+    Kind.SOURCE: SourceConnector,
+    Kind.TRANSFORMATION: Transform,
+    Kind.PREDICATE: Predicate,
+    Kind.CONVERTER: Converter,
+    Kind.HEADER_CONVERTER: HeaderConverter,
+}
+CONNECTORS: Final = (Kind.SINK, Kind.SOURCE)
+_WANTED: Final = {
+    Kind.SINK: "Connector",
+    Kind.SOURCE: "Connector",
+    Kind.TRANSFORMATION: "Transformation",
+    Kind.PREDICATE: "Predicate",
+    Kind.CONVERTER: "Converter",
+    Kind.HEADER_CONVERTER: "HeaderConverter",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    kind: Kind
+    name: str
+    """The class's full name."""
+    version: str | None
+    cls: type[Plugin]
+
+    @property
+    def ref(self) -> PluginRef:
+        return PluginRef(self.cls.__module__, self.cls.__qualname__)
+
+    @property
+    def connector_type(self) -> ConnectorType:
+        return ConnectorType(self.kind.value)
+
+    @property
+    def connector(self) -> type[Connector]:
+        assert issubclass(self.cls, Connector)
+        return self.cls
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A plugin that could not be loaded, and why."""
+
+    where: str
+    reason: str
+
+
+class Plugins:
+    """All plugins of this worker. Names are full class names, the plugins' aliases, or the last part of either."""
+
+    def __init__(self, classes: Iterable[type[Plugin]], broken: Sequence[Broken] = (), folders: Sequence[str] = ()):
+        found = (each for cls in dict.fromkeys(classes) for each in _describe(cls))
+        order = list(Kind)
+        self.all: Final[Sequence[Found]] = sorted(found, key=lambda each: (order.index(each.kind), each.name))
+        self.broken: Final = tuple(broken)
+        self.folders: Final = tuple(folders)
+        """The folders of `plugin.path`, which executors need on their module path too."""
+        self._index: dict[tuple[Kind, str], Found | None] = {}
+        for each in self.all:
+            for full in (each.name, *each.cls.aliases):
+                self._index[each.kind, full] = each
+        for each in self.all:
+            for alias in {short for full in (each.name, *each.cls.aliases) for short in _short_names(full, each.kind)}:
+                key = (each.kind, alias)
+                taken = self._index.get(key, each)
+                # Two plugins of one short name: neither may be meant by it.
+                self._index[key] = each if taken is each else None
+
+    @classmethod
+    def discover(cls, plugin_path: Sequence[str] = ()) -> Plugins:
+        classes: list[type[Plugin]] = []
+        broken: list[Broken] = []
+        for entry in metadata.entry_points(group=GROUP):
+            try:
+                loaded = entry.load()
+            except Exception as error:
+                broken.append(Broken(f"entry point {entry.name} = {entry.value}", _reason(error)))
+                continue
+            classes.extend(_classes_in(loaded) if inspect.ismodule(loaded) else [loaded])
+        folders: list[str] = []
+        for folder in plugin_path:
+            _scan_folder(Path(folder).expanduser(), classes, broken, folders)
+        for each in broken:
+            log.error("Plugin %s could not be loaded and is left out: %s", each.where, each.reason)
+        return cls(classes, broken, folders)
+
+    def find(self, name: str, *kinds: Kind) -> Found:
+        """Raises PluginNotFound, which lists what there is."""
+        for kind in kinds:
+            found = self._index.get((kind, name))
+            if found is not None:
+                return found
+        wanted = _WANTED[kinds[0]]
+        known = ", ".join(each.name for each in self.all if each.kind in kinds)
+        message = (
+            f"Failed to find any class that implements {wanted} and which name matches {name},"
+            f" available {wanted.lower()}s are: {known}"
+        )
+        if self.broken:
+            message += "; could not be loaded: " + "; ".join(f"{each.where} ({each.reason})" for each in self.broken)
+        raise PluginNotFound(message)
+
+    def find_connector(self, name: str) -> Found:
+        return self.find(name, *CONNECTORS)
+
+    def find_any(self, name: str) -> Found | None:
+        return next((found for kind in Kind if (found := self._index.get((kind, name)))), None)
+
+    def connector_type(self, class_name: str | None) -> ConnectorType:
+        try:
+            return self.find_connector(class_name or "").connector_type
+        except PluginNotFound:
+            return ConnectorType.UNKNOWN
+
+
+def _describe(cls: type[Plugin]) -> list[Found]:
+    """One entry per kind: a converter may serve for headers too."""
+    try:
+        version: str | None = cls.version()
+    except Exception:
+        log.exception("Plugin %s.%s does not tell its version", cls.__module__, cls.__qualname__)
+        version = None
+    name = f"{cls.__module__}.{cls.__qualname__}"
+    return [Found(kind, name, version, cls) for kind, base in _BASES.items() if issubclass(cls, base)]
+
+
+def _short_names(full: str, kind: Kind) -> set[str]:
+    simple = full.rpartition(".")[2]
+    suffix = _WANTED[kind]
+    return {simple, simple.removesuffix(suffix)} if simple != suffix else {simple}
+
+
+def _scan_folder(folder: Path, classes: list[type[Plugin]], broken: list[Broken], folders: list[str]) -> None:
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        broken.append(Broken(f"folder {folder} of plugin.path", error.strerror or str(error)))
+        return
+    path = str(folder.resolve())
+    # At the end: a plugin file may not take the place of somebody else's module.
+    if path not in sys.path:
+        sys.path.append(path)
+    folders.append(path)
+    for entry in entries:
+        if entry.name.startswith((".", "_")):
+            continue
+        if entry.suffix == ".py" or (entry / "__init__.py").is_file():
+            _load_module(entry, classes, broken)
+        elif entry.is_dir() and any(entry.glob("*.py")):
+            _scan_folder(entry, classes, broken, folders)
+
+
+def _load_module(entry: Path, classes: list[type[Plugin]], broken: list[Broken]) -> None:
+    name = entry.stem
+    try:
+        module = importlib.import_module(name)
+        origin = Path(module.__file__ or "").resolve()
+        expected = entry.resolve() if entry.is_file() else entry.resolve() / "__init__.py"
+        if origin != expected:
+            raise ImportError(f"the module name {name} is already taken by {origin or 'a built-in'}: rename the file")
+        classes.extend(_classes_in(module))
+    except (Exception, SystemExit) as error:
+        broken.append(Broken(str(entry), _reason(error)))
+
+
+def _classes_in(module: ModuleType) -> list[type[Plugin]]:
+    """The concrete plugins that this module, or a part of this package, defines itself."""
+
+    def own(cls: type) -> bool:
+        return cls.__module__ == module.__name__ or cls.__module__.startswith(f"{module.__name__}.")
+
+    members: list[type] = [member for _, member in inspect.getmembers(module, inspect.isclass)]
+    return [member for member in members if issubclass(member, Plugin) and _describable(member) and own(member)]
+
+
+def _describable(cls: type[Plugin]) -> bool:
+    return issubclass(cls, tuple(_BASES.values())) and not inspect.isabstract(cls)
+
+
+def _reason(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

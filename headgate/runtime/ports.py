@@ -1,0 +1,124 @@
+"""What `runtime` needs from others, as Protocols. `storage`, `cluster` and `spark` fit them by shape; `cli` joins them.
+
+The herder thread is the only caller, unless a method says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from headgate.model import (
+    Config,
+    Offset,
+    Partition,
+    Status,
+    TargetState,
+    TaskId,
+    TaskSpec,
+    TopicPartition,
+)
+from headgate.runtime.view import ClusterView
+
+
+class ConfigStore(Protocol):
+    """Connector configs, task configs and target states. A write has happened when the call returns."""
+
+    def view(self) -> ClusterView:
+        """All of it now, as one value that never changes."""
+
+    def put_connector(self, name: str, config: Config, target: TargetState | None = None) -> None:
+        """Create or replace; the target state, if given, is written first."""
+
+    def remove_connector(self, name: str) -> None: ...
+
+    def put_tasks(self, name: str, configs: Sequence[Config]) -> None: ...
+
+    def put_target_state(self, name: str, target: TargetState) -> None: ...
+
+
+class StatusStore(Protocol):
+    """States of connectors and tasks. Reads may come from any thread."""
+
+    def connector(self, name: str) -> Status | None: ...
+
+    def task(self, task: TaskId) -> Status | None: ...
+
+    def tasks(self, name: str) -> Mapping[int, Status]: ...
+
+    def connectors(self) -> Iterable[str]: ...
+
+    def put_connector(self, name: str, status: Status) -> None: ...
+
+    def put_task(self, task: TaskId, status: Status) -> None: ...
+
+    def remove_connector(self, name: str) -> None: ...
+
+    def remove_task(self, task: TaskId) -> None: ...
+
+
+class OffsetStore(Protocol):
+    """Source offsets. May be used from any thread; a write is durable when the call returns."""
+
+    def get(self, connector: str, partitions: Sequence[Partition]) -> list[Offset | None]: ...
+
+    def all(self, connector: str) -> list[tuple[Partition, Offset]]:
+        """Every partition of this connector that has an offset."""
+
+    def put(self, connector: str, offsets: Sequence[tuple[Partition, Offset | None]]) -> None:
+        """All of them or none; None removes a partition's offset."""
+
+
+class GroupOffsets(Protocol):
+    """The offsets of sinks' consumer groups, through Kafka's admin API. Blocks: called from a helper thread."""
+
+    def read(self, admin: Config, group: str) -> Mapping[TopicPartition, int]: ...
+
+    def alter(self, admin: Config, group: str, offsets: Mapping[TopicPartition, int | None]) -> None:
+        """None deletes a partition's offset. Raises GroupNotEmpty, GroupOffsetsError."""
+
+    def delete(self, admin: Config, group: str) -> None:
+        """A group that does not exist counts as deleted. Raises GroupNotEmpty, GroupOffsetsError."""
+
+
+class GroupNotEmpty(Exception):
+    """The group still has members: wait until the tasks have ended, then try again."""
+
+
+class TaskListener(Protocol):
+    """Told by a task's thread what became of it. Each call names the instance, so that one that was given up on can
+    no longer speak for the task that replaced it."""
+
+    def on_running(self) -> None: ...
+
+    def on_paused(self) -> None: ...
+
+    def on_failed(self, trace: str) -> None: ...
+
+    def on_stopped(self) -> None:
+        """The last word of an instance that was asked to stop."""
+
+    def on_topic(self, topic: str) -> None:
+        """The task uses this topic (KIP-558)."""
+
+
+class RunningTask(Protocol):
+    """A task that was started. None of these calls blocks."""
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+    def stop(self) -> None:
+        """Ask it to finish its batch, commit and end."""
+
+    def cancel(self) -> None:
+        """Give up on it: abandon its clients, cancel its Spark jobs, and let it never write again."""
+
+    def when_ended(self, callback: Callable[[], None]) -> None:
+        """Calls back, from any thread, once the task's thread has ended; at once if it has already."""
+
+
+class TaskRunner(Protocol):
+    def start(self, spec: TaskSpec, listener: TaskListener) -> RunningTask:
+        """Starts the task's thread. Raises when the task cannot even be built."""

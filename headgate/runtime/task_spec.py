@@ -1,0 +1,128 @@
+"""Builds a TaskSpec: all that a task runner must know, from the connector's, the task's and the worker's configs."""
+
+from __future__ import annotations
+
+from headgate.model import (
+    SINK_GROUP_PREFIX,
+    ChainSpec,
+    Config,
+    ConnectorType,
+    PluginSpec,
+    StepSpec,
+    TargetState,
+    TaskId,
+    TaskSpec,
+)
+from headgate.runtime.connector_config import CONNECTOR_CLASS, aliases, with_prefix
+from headgate.runtime.plugins import Kind, Plugins
+from headgate.runtime.worker_config import SIMPLE_HEADER_CONVERTER, WorkerConfig
+
+_CONVERTER_KINDS = {
+    "key.converter": Kind.CONVERTER,
+    "value.converter": Kind.CONVERTER,
+    "header.converter": Kind.HEADER_CONVERTER,
+}
+
+
+def build(
+    task: TaskId, connector: Config, config: Config, target: TargetState, worker: WorkerConfig, plugins: Plugins
+) -> TaskSpec:
+    """Raises PluginNotFound when a class named in the configs is not there."""
+    found = plugins.find_connector(connector.get(CONNECTOR_CLASS, ""))
+    kind = found.connector_type
+    return TaskSpec(
+        id=task,
+        task_class=found.connector.task_class,
+        type=kind,
+        version=found.version,
+        config=config,
+        connector_config=connector,
+        chain=chain(task, kind, connector, worker, plugins),
+        target_state=target,
+        producer=producer_config(task, connector, worker),
+        consumer=consumer_config(task, connector, worker),
+        admin=admin_config(task.connector, connector, worker, task),
+        flush_interval_ms=worker.flush_interval_ms,
+        flush_timeout_ms=worker.flush_timeout_ms,
+    )
+
+
+def chain(task: TaskId, kind: ConnectorType, config: Config, worker: WorkerConfig, plugins: Plugins) -> ChainSpec:
+    predicates = {
+        alias: _plugin(f"predicates.{alias}", config, Kind.PREDICATE, plugins)
+        for alias in aliases(config, "predicates")
+    }
+    steps = []
+    for alias in aliases(config, "transforms"):
+        prefix = f"transforms.{alias}"
+        guard = config.get(f"{prefix}.predicate")
+        negate = config.get(f"{prefix}.negate", "false").strip().lower() == "true"
+        predicate = predicates[guard] if guard else None
+        steps.append(StepSpec(alias, _plugin(prefix, config, Kind.TRANSFORMATION, plugins), predicate, negate))
+    return ChainSpec(
+        task=task,
+        type=kind,
+        key_converter=converter("key.converter", config, worker, plugins),
+        value_converter=converter("value.converter", config, worker, plugins),
+        header_converter=converter("header.converter", config, worker, plugins),
+        steps=tuple(steps),
+        errors={key: value for key, value in config.items() if key.startswith("errors.")},
+    )
+
+
+def converter(key: str, config: Config, worker: WorkerConfig, plugins: Plugins) -> PluginSpec:
+    """The connector's own converter with its keys only, else the worker's with the worker's keys."""
+    source = config if config.get(key) else worker.raw
+    name = source.get(key) or SIMPLE_HEADER_CONVERTER
+    found = plugins.find(name, _CONVERTER_KINDS[key])
+    return PluginSpec(found.ref, with_prefix(source, f"{key}."))
+
+
+_FRAMEWORK_KEYS = ("type", "plugin.version", "predicate", "negate")
+
+
+def _plugin(prefix: str, config: Config, kind: Kind, plugins: Plugins) -> PluginSpec:
+    found = plugins.find(config.get(f"{prefix}.type", ""), kind)
+    settings = with_prefix(config, f"{prefix}.")
+    return PluginSpec(found.ref, {key: value for key, value in settings.items() if key not in _FRAMEWORK_KEYS})
+
+
+# --- Kafka clients, by Apache's names; low to high: ours, the worker's, the connector's -------------------------------
+
+
+def producer_config(task: TaskId, config: Config, worker: WorkerConfig) -> Config:
+    return {
+        "bootstrap.servers": worker.bootstrap_servers,
+        "client.id": f"connector-producer-{task}",
+        "acks": "all",
+        "enable.idempotence": "true",
+        "delivery.timeout.ms": str(2**31 - 1),
+        **worker.prefixed("producer."),
+        **with_prefix(config, "producer.override."),
+    }
+
+
+def consumer_config(task: TaskId, config: Config, worker: WorkerConfig) -> Config:
+    return {
+        "bootstrap.servers": worker.bootstrap_servers,
+        "client.id": f"connector-consumer-{task}",
+        "group.id": f"{SINK_GROUP_PREFIX}{task.connector}",
+        "enable.auto.commit": "false",
+        "auto.offset.reset": "earliest",
+        **worker.prefixed("consumer."),
+        **with_prefix(config, "consumer.override."),
+    }
+
+
+_ADMIN_INHERITS = ("security.protocol", "sasl.", "ssl.", "client.dns.lookup", "request.timeout.ms")
+
+
+def admin_config(name: str, config: Config, worker: WorkerConfig, task: TaskId | None = None) -> Config:
+    inherited = {key: value for key, value in worker.raw.items() if key.startswith(_ADMIN_INHERITS)}
+    return {
+        "bootstrap.servers": worker.bootstrap_servers,
+        "client.id": f"connector-adminclient-{task}" if task else f"connector-worker-adminclient-{name}",
+        **inherited,
+        **worker.prefixed("admin."),
+        **with_prefix(config, "admin.override."),
+    }

@@ -1,0 +1,260 @@
+"""Validates a connector's configuration: framework, connector, transforms, predicates and converters together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from headgate.api.config import ConfigDef, ConfigValue, Key
+from headgate.api.errors import ConfigError
+from headgate.model import Config, ConnectorType
+from headgate.runtime import connector_config as keys
+from headgate.runtime.errors import BadRequest, PluginNotFound
+from headgate.runtime.plugins import Found, Kind, Plugins
+from headgate.runtime.validation import ConfigInfo, ConfigInfos
+
+_NULL = "Null value can not be supplied as the configuration value."
+
+
+class Validator:
+    """`worker` is the worker file, whose converters stand in where a connector names none."""
+
+    def __init__(self, plugins: Plugins, worker: Config) -> None:
+        self._plugins = plugins
+        self._worker = worker
+
+    def validate(self, config: Mapping[str, str | None]) -> ConfigInfos:
+        """All that is wrong, key by key. Raises BadRequest when there is no class to ask. Runs plugin code."""
+        found = self._connector(config)
+        version = config.get("connector.plugin.version")
+        if version is not None and not _matches(version, found.version):
+            return _wrong_version(config, found, version)
+        given = {key: value for key, value in config.items() if value is not None}
+        framework = keys.definition(found.connector_type) + self._steps(given)
+        values = {value.name: value for value in framework.validate(given)}
+        self._check_classes(values, given)
+        self._check_negate(values, given)
+        if found.connector_type is ConnectorType.SINK:
+            _check_topics(values, given)
+        self._show_worker_converters(values)
+        undefined = []
+        for key in (key for key, value in config.items() if value is None):
+            values.setdefault(key, ConfigValue(key)).errors.append(_NULL)
+            if key not in framework:
+                undefined.append(ConfigInfo(None, values[key]))
+        own_def, own_values = self._own(found, given)
+        converters = [info for key in _CONVERTER_ORDER for info in self._converter_keys(key, values, given)]
+        infos = [
+            *(each for each in undefined if each.value and each.value.name not in own_def),
+            *(ConfigInfo(key, values[key.name]) for key in framework if key.name not in own_def),
+            *(ConfigInfo(own_def.get(name), value) for name, value in own_values.items()),
+            *converters,
+        ]
+        groups = dict.fromkeys([*framework.groups, *own_def.groups, *_groups(converters)])
+        count = sum(len(info.value.errors) for info in infos if info.value is not None)
+        return ConfigInfos(str(config[keys.CONNECTOR_CLASS]), count, list(groups), infos)
+
+    def _connector(self, config: Mapping[str, str | None]) -> Found:
+        name = config.get(keys.CONNECTOR_CLASS)
+        if not name:
+            shown = ", ".join(f"{key}={'null' if value is None else value}" for key, value in config.items())
+            raise BadRequest(f"Connector config {{{shown}}} contains no connector type")
+        try:
+            return self._plugins.find_connector(name.strip())
+        except PluginNotFound as error:
+            raise BadRequest(str(error)) from None
+
+    def _own(self, found: Found, config: Config) -> tuple[ConfigDef, dict[str, ConfigValue]]:
+        connector = found.connector
+        if not isinstance(connector.config, ConfigDef):
+            raise BadRequest(f"{found.name}.config must be a ConfigDef.")
+        values = connector().validate(config)
+        if values is None:
+            raise BadRequest(f"{found.name}.validate() must return a list of ConfigValue that is not None.")
+        return connector.config, {value.name: value for value in values}
+
+    # --- transforms and predicates ------------------------------------------------------------------------------------
+
+    def _steps(self, config: Config) -> ConfigDef:
+        """The keys of every alias: type, version, then the rest by name."""
+        merged = ConfigDef()
+        for alias in keys.aliases(config, "transforms"):
+            own = self._plugin_keys(f"transforms.{alias}.", f"Transforms: {alias}", Kind.TRANSFORMATION, config)
+            merged += _sorted_after(keys.TransformKeys(alias).definition(), own)
+        for alias in keys.aliases(config, "predicates"):
+            own = self._plugin_keys(f"predicates.{alias}.", f"Predicates: {alias}", Kind.PREDICATE, config)
+            merged += _sorted_after(keys.predicate_keys(alias), own)
+        return merged
+
+    def _plugin_keys(self, prefix: str, group: str, kind: Kind, config: Config) -> ConfigDef:
+        try:
+            found = self._plugins.find(config.get(f"{prefix}type", ""), kind)
+        except PluginNotFound:
+            return ConfigDef()
+        definition: ConfigDef = getattr(found.cls, "config", ConfigDef())
+        return ConfigDef(*(replace(key, name=prefix + key.name, group=group) for key in definition))
+
+    def _check_classes(self, values: dict[str, ConfigValue], config: Config) -> None:
+        wanted = {
+            "key.converter": Kind.CONVERTER,
+            "value.converter": Kind.CONVERTER,
+            "header.converter": Kind.HEADER_CONVERTER,
+            **{f"transforms.{alias}.type": Kind.TRANSFORMATION for alias in keys.aliases(config, "transforms")},
+            **{f"predicates.{alias}.type": Kind.PREDICATE for alias in keys.aliases(config, "predicates")},
+        }
+        for key, kind in wanted.items():
+            name = config.get(key)
+            if name is None:
+                continue
+            try:
+                self._plugins.find(name.strip(), kind)
+            except PluginNotFound:
+                reason = f"Class {name} could not be found."
+                values[key].errors.append(str(ConfigError.invalid(key, name, reason)))
+
+    @staticmethod
+    def _check_negate(values: dict[str, ConfigValue], config: Config) -> None:
+        predicates = keys.aliases(config, "predicates")
+        for alias in keys.aliases(config, "transforms"):
+            negate, guard = f"transforms.{alias}.negate", f"transforms.{alias}.predicate"
+            named = config.get(guard)
+            if negate in config and named is None:
+                values[negate].errors.append(
+                    f"Config '{negate}' was provided but there is no config '{guard}' defining a predicate to be"
+                    " negated."
+                )
+            if named is not None and named not in predicates:
+                reason = f"No predicate of this alias in 'predicates': {', '.join(predicates) or 'there are none'}"
+                values[guard].errors.append(str(ConfigError.invalid(guard, named, reason)))
+
+    # --- converters ---------------------------------------------------------------------------------------------------
+
+    def _show_worker_converters(self, values: dict[str, ConfigValue]) -> None:
+        for key in keys.CONVERTERS:
+            shown = values[key]
+            if shown.value is None and not shown.errors:
+                shown.value = self._worker.get(key)
+            kind = Kind.HEADER_CONVERTER if key == "header.converter" else Kind.CONVERTER
+            version = values[f"{key}.plugin.version"]
+            if version.value is None and shown.value:
+                try:
+                    version.value = self._plugins.find(shown.value, kind).version
+                except PluginNotFound:
+                    version.value = None
+
+    def _converter_keys(self, key: str, values: dict[str, ConfigValue], config: Config) -> Iterable[ConfigInfo]:
+        """The keys of a converter that the connector itself names."""
+        if not config.get(key) or values[key].errors:
+            return ()
+        kind = Kind.HEADER_CONVERTER if key == "header.converter" else Kind.CONVERTER
+        definition: ConfigDef = getattr(self._plugins.find(config[key], kind).cls, "config", ConfigDef())
+        settings = keys.with_prefix(config, f"{key}.")
+        return [
+            ConfigInfo(replace(definition[value.name], name=f"{key}.{value.name}"), _prefixed(value, f"{key}."))
+            for value in definition.validate(settings)
+        ]
+
+
+_CONVERTER_ORDER = ("header.converter", "key.converter", "value.converter")
+
+
+def failure_message(infos: ConfigInfos) -> str:
+    """The text of a refused configuration."""
+    errors = [error for info in infos.configs if info.value is not None for error in info.value.errors]
+    listed = "\n".join(errors)
+    return (
+        f"Connector configuration is invalid and contains the following {infos.error_count} error(s):\n{listed}\n"
+        "You can also find the above list of errors at the endpoint"
+        " `/connector-plugins/{connectorType}/config/validate`"
+    )
+
+
+def _check_topics(values: dict[str, ConfigValue], config: Config) -> None:
+    topics, regex = values[keys.TOPICS], values[keys.TOPICS_REGEX]
+    listed = [topic for topic in topics.value or () if topic]
+    dead = config.get("errors.deadletterqueue.topic.name", "").strip()
+    if listed and regex.value:
+        _add(f"{keys.TOPICS} and {keys.TOPICS_REGEX} are mutually exclusive options, but both are set.", topics, regex)
+    elif not listed and not regex.value and not regex.errors:
+        _add(f"Must configure one of {keys.TOPICS} or {keys.TOPICS_REGEX}", topics, regex)
+    elif dead and dead in listed:
+        shown = f"topics=[{', '.join(listed)}]"
+        _add(
+            f"The DLQ topic '{dead}' may not be included in the list of topics ('{shown}') consumed by the connector",
+            topics,
+        )
+    elif dead and regex.value and not regex.errors and re.fullmatch(regex.value, dead):
+        _add(
+            f"The DLQ topic '{dead}' may not be matched by the regex for the topics ('topics.regex={regex.value}')"
+            " consumed by the connector",
+            regex,
+        )
+
+
+def _add(error: str, *values: ConfigValue) -> None:
+    for value in values:
+        value.errors.append(error)
+
+
+def _sorted_after(framework: ConfigDef, own: ConfigDef) -> ConfigDef:
+    merged = list(framework + own)
+    return ConfigDef(*merged[:2], *sorted(merged[2:], key=lambda key: key.name))
+
+
+def _prefixed(value: ConfigValue, prefix: str) -> ConfigValue:
+    return replace(value, name=prefix + value.name)
+
+
+def _groups(infos: Iterable[ConfigInfo]) -> list[str]:
+    return [info.key.group for info in infos if info.key is not None and info.key.group is not None]
+
+
+# --- plugin versions --------------------------------------------------------------------------------------------------
+
+_RANGE = re.compile(r"([\[(])\s*([^,\])]*)\s*(?:(,)\s*([^\])]*))?\s*([\])])")
+
+
+def _number(version: str) -> tuple[tuple[int, str], ...]:
+    return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"[.\-+]", version))
+
+
+def _matches(wanted: str, version: str | None) -> bool:
+    """An exact version, or a Maven range such as `[1.0,2.0)`."""
+    if version is None:
+        return False
+    found = _RANGE.fullmatch(wanted.strip())
+    if found is None:
+        return wanted.strip() == version
+    opening, low, comma, high, closing = found.groups()
+    if comma is None:
+        return _number(low) == _number(version)
+    above = not low or _number(low) < _number(version) or (opening == "[" and _number(low) == _number(version))
+    below = not high or _number(version) < _number(high) or (closing == "]" and _number(high) == _number(version))
+    return above and below
+
+
+def version_error(found: Found, wanted: str) -> str:
+    spec = wanted.strip() if _RANGE.fullmatch(wanted.strip()) else f"[{wanted.strip()},{wanted.strip()}]"
+    return f"Plugin {found.name} not found that matches the version range {spec}, available versions: [{found.version}]"
+
+
+def require_version(found: Found, wanted: str | None) -> None:
+    """Raises BadRequest unless the plugin has this version."""
+    if wanted is None or _matches(wanted, found.version):
+        return
+    if wanted.strip()[:1] in "[(" and not _RANGE.fullmatch(wanted.strip()):
+        raise BadRequest(f"Invalid version specification: {wanted}")
+    raise BadRequest(version_error(found, wanted))
+
+
+def _wrong_version(config: Mapping[str, str | None], found: Found, wanted: str) -> ConfigInfos:
+    framework = keys.definition(found.connector_type)
+    message = version_error(found, wanted)
+
+    def info(name: str) -> ConfigInfo:
+        key: Key = framework[name]
+        return ConfigInfo(key, ConfigValue(name, config.get(name), errors=[message]))
+
+    infos = [info(keys.CONNECTOR_CLASS), info("connector.plugin.version")]
+    return ConfigInfos(str(config[keys.CONNECTOR_CLASS]), 2, ["Common"], infos)

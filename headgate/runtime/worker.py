@@ -1,0 +1,144 @@
+"""Connectors and tasks living on this node. Used from the herder's thread only."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from headgate.log import about
+from headgate.model import TargetState, TaskId, TaskSpec
+from headgate.runtime.board import StatusBoard
+from headgate.runtime.connector import ConnectorInstance, trace_of
+from headgate.runtime.lifecycle import Event
+from headgate.runtime.ports import RunningTask, TaskRunner
+
+log = logging.getLogger(__name__)
+
+Post = Callable[[Callable[[], None]], None]
+"""Runs something on the herder's thread, from any thread."""
+
+
+@dataclass
+class StartCounts:
+    """How often something was started here, and how often that failed."""
+
+    attempts: int = 0
+    failures: int = 0
+
+
+@dataclass
+class LiveTask:
+    spec: TaskSpec
+    running: RunningTask | None = None
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    given_up: bool = False
+
+
+class Worker:
+    def __init__(
+        self,
+        runner: TaskRunner,
+        board: StatusBoard,
+        graceful_timeout_s: float,
+        post: Post,
+        on_topic: Callable[[str, str], None],
+    ) -> None:
+        self.connectors: dict[str, ConnectorInstance] = {}
+        self.tasks: dict[TaskId, LiveTask] = {}
+        self.connector_starts = StartCounts()
+        self.task_starts = StartCounts()
+        self.post = post
+        self._runner = runner
+        self._board = board
+        self._graceful_timeout_s = graceful_timeout_s
+        self._on_topic = on_topic
+
+    def tasks_of(self, name: str) -> list[TaskId]:
+        return sorted(task for task in self.tasks if task.connector == name)
+
+    def start_task(self, spec: TaskSpec) -> None:
+        """Starts a task; one that cannot be built is FAILED, which is not the caller's problem."""
+        live = LiveTask(spec)
+        self.tasks[spec.id] = live
+        self.task_starts.attempts += 1
+        try:
+            with about(spec.id):
+                live.running = self._runner.start(spec, _Listener(self, live))
+        except Exception as error:
+            self.fail_task(spec.id, trace_of(error))
+            live.ended.set()
+            return
+        live.running.when_ended(lambda: self.post(live.ended.set))
+
+    def fail_task(self, task: TaskId, trace: str) -> None:
+        """A task that never came to live as an instance, or whose instance failed."""
+        self.task_starts.failures += 1
+        with about(task):
+            log.error("Task failed and will not run again until it is restarted\n%s", trace)
+        self._board.task(task, Event.FAILURE, trace)
+
+    async def stop_tasks(self, tasks: Sequence[TaskId]) -> None:
+        """Stops these and waits for them, one deadline for all; those that are late are given up on."""
+        stopping = [(task, live) for task in tasks if (live := self.tasks.pop(task, None)) is not None]
+        for _, live in stopping:
+            if live.running is not None:
+                live.running.stop()
+        waits = [asyncio.create_task(live.ended.wait()) for _, live in stopping]
+        if waits:
+            await asyncio.wait(waits, timeout=self._graceful_timeout_s)
+        for (task, live), wait in zip(stopping, waits, strict=True):
+            if not live.ended.is_set() and live.running is not None:
+                wait.cancel()
+                with about(task):
+                    log.error("Task did not stop within %.1f s and is given up on", self._graceful_timeout_s)
+                live.running.cancel()
+            live.given_up = True  # whatever it still says is not about the task that may replace it
+            self._board.task(task, Event.SHUTDOWN)
+
+    def switch_tasks(self, name: str, target: TargetState) -> None:
+        """Pause or resume what runs; a task that failed stays failed."""
+        for task in self.tasks_of(name):
+            running = self.tasks[task].running
+            if running is not None:
+                (running.resume if target is TargetState.STARTED else running.pause)()
+
+    def on_task(self, live: LiveTask, event: Event, trace: str | None = None) -> None:
+        """A task's thread reported something; on the herder's thread by now."""
+        if live.given_up:
+            return
+        if event is Event.FAILURE:
+            self.fail_task(live.spec.id, trace or "")
+        elif event is not Event.SHUTDOWN:  # the end of a stop is written by who asked for it
+            self._board.task(live.spec.id, event, version=live.spec.version)
+
+    def on_topic(self, live: LiveTask, topic: str) -> None:
+        if not live.given_up:
+            self._on_topic(live.spec.id.connector, topic)
+
+
+class _Listener:
+    """Carries the reports of one task instance to the herder's thread."""
+
+    def __init__(self, worker: Worker, live: LiveTask) -> None:
+        self._worker = worker
+        self._live = live
+
+    def _report(self, event: Event, trace: str | None = None) -> None:
+        self._worker.post(lambda: self._worker.on_task(self._live, event, trace))
+
+    def on_running(self) -> None:
+        self._report(Event.STARTUP)
+
+    def on_paused(self) -> None:
+        self._report(Event.PAUSE)
+
+    def on_failed(self, trace: str) -> None:
+        self._report(Event.FAILURE, trace)
+
+    def on_stopped(self) -> None:
+        self._report(Event.SHUTDOWN)
+
+    def on_topic(self, topic: str) -> None:
+        self._worker.post(lambda: self._worker.on_topic(self._live, topic))

@@ -1,0 +1,138 @@
+"""The worker file: its keys, declared once, and what the runtime reads of them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from headgate.api.config import (
+    BOOLEAN,
+    CLASS,
+    HIGH,
+    INT,
+    LIST,
+    LONG,
+    LOW,
+    SHORT,
+    STRING,
+    ConfigDef,
+    Key,
+    at_least,
+    one_of_any_case,
+)
+from headgate.model import Config
+
+SIMPLE_HEADER_CONVERTER: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+
+COMMON: Final = ConfigDef(
+    Key("bootstrap.servers", LIST, importance=HIGH, doc="Kafka brokers to begin with."),
+    Key("key.converter", CLASS, importance=HIGH, doc="Default converter of record keys."),
+    Key("value.converter", CLASS, importance=HIGH, doc="Default converter of record values."),
+    Key("header.converter", CLASS, SIMPLE_HEADER_CONVERTER, None, LOW, "Default converter of record headers."),
+    Key("task.shutdown.graceful.timeout.ms", LONG, 5000, at_least(0), LOW, "Time for tasks to end by themselves."),
+    Key("offset.flush.interval.ms", LONG, 60000, at_least(1), LOW, "How often offsets are committed."),
+    Key("offset.flush.timeout.ms", LONG, 5000, at_least(1), LOW, "How long a commit may take."),
+    Key("plugin.path", LIST, None, None, LOW, "Folders with plugins."),
+    Key("listeners", LIST, None, None, LOW, "URLs the REST API listens on."),
+    Key("admin.listeners", LIST, None, None, LOW, "URLs of the admin endpoints; empty: none of them."),
+    Key("rest.advertised.host.name", STRING, None, None, LOW, "Host that others reach this worker at."),
+    Key("rest.advertised.port", INT, None, None, LOW, "Port that others reach this worker at."),
+    Key("rest.advertised.listener", STRING, None, None, LOW, "http or https."),
+    Key("access.control.allow.origin", STRING, "", None, LOW, "CORS origins."),
+    Key("access.control.allow.methods", STRING, "", None, LOW, "CORS methods."),
+    Key("response.http.headers.config", STRING, "", None, LOW, "Rules for extra response headers."),
+    Key("topic.creation.enable", BOOLEAN, True, None, LOW, "Whether sources may create topics with their settings."),
+    Key("topic.tracking.enable", BOOLEAN, True, None, LOW, "Whether the topics of connectors are tracked."),
+    Key("topic.tracking.allow.reset", BOOLEAN, True, None, LOW, "Whether the tracked topics may be reset."),
+    Key("metrics.sample.window.ms", LONG, 30000, at_least(0), LOW, "Length of a metric's window."),
+    Key("metrics.num.samples", INT, 2, at_least(1), LOW, "Number of a metric's windows."),
+)  # fmt: skip
+
+STANDALONE: Final = COMMON + ConfigDef(
+    Key("offset.storage.file.filename", STRING, importance=HIGH, doc="File that keeps the offsets of sources."),
+)
+
+DISTRIBUTED: Final = COMMON + ConfigDef(
+    Key("group.id", STRING, importance=HIGH, doc="Name of the group of workers."),
+    Key("config.storage.topic", STRING, importance=HIGH, doc="Topic of the connectors' configs."),
+    Key("offset.storage.topic", STRING, importance=HIGH, doc="Topic of the sources' offsets."),
+    Key("status.storage.topic", STRING, importance=HIGH, doc="Topic of the states."),
+    Key("config.storage.replication.factor", SHORT, 3, None, LOW, "Replicas of the config topic."),
+    Key("offset.storage.replication.factor", SHORT, 3, None, LOW, "Replicas of the offsets topic."),
+    Key("status.storage.replication.factor", SHORT, 3, None, LOW, "Replicas of the status topic."),
+    Key("offset.storage.partitions", INT, 25, None, LOW, "Partitions of the offsets topic."),
+    Key("status.storage.partitions", INT, 5, None, LOW, "Partitions of the status topic."),
+    Key("exactly.once.source.support", STRING, "disabled", one_of_any_case("disabled", "preparing", "enabled"), HIGH,
+        "Whether sources write records and offsets in one transaction."),
+    Key("session.timeout.ms", INT, 10000, None, HIGH, "When a silent worker counts as gone."),
+    Key("heartbeat.interval.ms", INT, 3000, None, HIGH, "How often a worker shows that it lives."),
+    Key("rebalance.timeout.ms", INT, 60000, None, HIGH, "How long workers have to rejoin."),
+    Key("scheduled.rebalance.max.delay.ms", INT, 300000, at_least(0), LOW, "How long lost work waits for its worker."),
+    Key("connect.protocol", STRING, "sessioned", one_of_any_case("eager", "compatible", "sessioned"), LOW,
+        "Protocol of the group."),
+)  # fmt: skip
+
+# Known to Apache's workers, without effect here, or read elsewhere by their prefix.
+_OTHER_NAMES: Final = frozenset(
+    {
+        "client.dns.lookup", "plugin.discovery", "config.providers", "connector.client.config.override.policy",
+        "connector.client.config.override.allowlist", "metrics.recording.level", "metric.reporters", "client.id",
+        "rest.extension.classes", "security.protocol", "request.timeout.ms", "retry.backoff.ms", "retry.backoff.max.ms",
+        "reconnect.backoff.ms", "reconnect.backoff.max.ms", "send.buffer.bytes", "receive.buffer.bytes",
+        "connections.max.idle.ms", "metadata.max.age.ms", "metadata.recovery.strategy", "auto.include.jmx.reporter",
+        "worker.sync.timeout.ms", "worker.unsync.backoff.ms", "rest.host.name", "rest.port",
+        "offset.storage.file.filename", *DISTRIBUTED.names,
+    }
+)  # fmt: skip
+_OTHER_PREFIXES: Final = (
+    "spark.", "producer.", "consumer.", "admin.", "key.converter.", "value.converter.", "header.converter.",
+    "config.providers.", "ssl.", "sasl.", "listeners.https.", "admin.listeners.https.", "internal.key.converter",
+    "internal.value.converter", "inter.worker.", "config.storage.", "offset.storage.", "status.storage.",
+    "socket.connection.", "metrics.context.", "headgate.",
+)  # fmt: skip
+
+
+def unknown_keys(config: Mapping[str, str], known: ConfigDef) -> list[str]:
+    """The keys nobody reads, each with a guess at what was meant."""
+    candidates = [*known.names, *_OTHER_NAMES]
+    unknown = []
+    for key in config:
+        if key in known or key in _OTHER_NAMES or key.startswith(_OTHER_PREFIXES):
+            continue
+        close = difflib.get_close_matches(key, candidates, n=1, cutoff=0.75)
+        unknown.append(f"{key} (did you mean {close[0]}?)" if close else key)
+    return unknown
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConfig:
+    """What the runtime reads of the worker file."""
+
+    raw: Config
+    plugin_path: tuple[str, ...]
+    graceful_timeout_s: float
+    flush_interval_ms: int
+    flush_timeout_ms: int
+    topic_tracking: bool
+    topic_tracking_reset: bool
+    bootstrap_servers: str
+
+    @classmethod
+    def parse(cls, raw: Config, keys: ConfigDef = STANDALONE) -> WorkerConfig:
+        """Raises ConfigError."""
+        parsed = keys.parse(raw)
+        return cls(
+            raw=dict(raw),
+            plugin_path=tuple(parsed["plugin.path"] or ()),
+            graceful_timeout_s=parsed["task.shutdown.graceful.timeout.ms"] / 1000,
+            flush_interval_ms=parsed["offset.flush.interval.ms"],
+            flush_timeout_ms=parsed["offset.flush.timeout.ms"],
+            topic_tracking=parsed["topic.tracking.enable"],
+            topic_tracking_reset=parsed["topic.tracking.allow.reset"],
+            bootstrap_servers=",".join(parsed["bootstrap.servers"]),
+        )
+
+    def prefixed(self, prefix: str) -> dict[str, str]:
+        return {key[len(prefix) :]: value for key, value in self.raw.items() if key.startswith(prefix)}
