@@ -1,0 +1,81 @@
+"""The driver JVM: started for a session, warmed up, and forgotten when it is dead."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf, SparkContext
+
+log = logging.getLogger(__name__)
+
+# What every start says, whatever the settings.
+_BANNERS: Final = (
+    "WARNING: Using incubator modules",
+    "Setting default log level to",
+    "To adjust logging level use",
+    "Using Spark's default log4j profile",
+)
+
+
+def launch(conf: SparkConf) -> Any:
+    """Starts the JVM, in a process group of its own: a Ctrl-C is for the worker, which ends the JVM last."""
+    from pyspark.java_gateway import launch_gateway
+
+    gateway: Any = launch_gateway(
+        conf, popen_kwargs={"start_new_session": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    )
+    threading.Thread(target=_relay, args=(gateway.proc,), name="spark-jvm-log", daemon=True).start()
+    return gateway
+
+
+def _relay(process: subprocess.Popen[bytes]) -> None:
+    """What the JVM prints goes to the worker's log."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        text = line.decode(errors="replace").rstrip()
+        if text and not text.startswith(_BANNERS):
+            log.warning("%s", text)
+
+
+def warm_up(context: SparkContext) -> None:
+    """Starts the Python workers and lets them import the pipeline, so that the first record does not wait for it."""
+    count = max(context.defaultParallelism, 1)
+    context.parallelize(range(count), count).mapPartitions(_import_pipeline).collect()
+
+
+def _import_pipeline(_: Any) -> list[int]:
+    import headgate.pipeline.blob  # noqa: F401
+
+    return []
+
+
+def forget() -> None:
+    """PySpark keeps its JVM in class attributes and cannot start a second one while they are set."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    with SparkContext._lock:
+        gateway: Any = SparkContext._gateway
+        context: Any = SparkContext._active_spark_context
+        if context is not None and getattr(context, "_accumulatorServer", None):
+            context._accumulatorServer.shutdown()
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+        SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = None
+        SparkSession._activeSession = None
+    os.environ.pop("PYSPARK_GATEWAY_PORT", None)
+    os.environ.pop("PYSPARK_GATEWAY_SECRET", None)
+    if gateway is not None:
+        try:
+            gateway.shutdown()
+        except Exception as error:  # it is dead already
+            log.debug("Closing the gateway of a dead JVM: %s", error)
+        if gateway.proc.poll() is None:
+            gateway.proc.stdin.close()
+            gateway.proc.wait(10)

@@ -1,0 +1,119 @@
+"""Large backlogs, read by the executors themselves through Spark's Kafka source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from headgate.model import Config, TopicPartition
+from headgate.pipeline.sink_chain import Kind, Output, SinkChain
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+Ranges = Mapping[TopicPartition, tuple[int, int]]
+"""From the first offset to the one after the last."""
+
+# Spark's source sets these itself and refuses them from outside.
+_OWNED: Final = frozenset(
+    {
+        "group.id", "client.id", "group.instance.id", "auto.offset.reset", "enable.auto.commit", "interceptor.classes",
+        "key.deserializer", "value.deserializer", "bootstrap.servers", "partition.assignment.strategy",
+        "session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms", "group.protocol",
+    }
+)  # fmt: skip
+_FASTER: Final = {"max.poll.records": "5000", "max.partition.fetch.bytes": str(16 * 1024 * 1024)}
+
+_COLUMNS: Final = {
+    "topic": "topic",
+    "partition": "partition",
+    "offset": "offset",
+    "timestamp": "unix_millis(timestamp) AS timestamp",
+    "timestamp_type": "CASE timestampType WHEN 0 THEN 'CreateTime' WHEN 1 THEN 'LogAppendTime' END AS timestamp_type",
+    "key": "key",
+    "value": "value",
+    "headers": "headers",
+}
+_TEXT: Final = "make_valid_utf8(CAST({0} AS STRING)) AS {0}"
+_TYPES: Final = {
+    "topic": "string",
+    "partition": "int",
+    "offset": "bigint",
+    "timestamp": "bigint",
+    "key": "string",
+    "value": "string",
+}
+_RECORDS: Final = "records"
+
+
+@dataclass(frozen=True, slots=True)
+class RangeReader:
+    """Reads ranges for one task. Rows come in the order of their offsets within each partition."""
+
+    consumer: Config
+    chain: bytes
+    output: Output
+
+    def frame(self, session: SparkSession, ranges: Ranges, sink: SinkChain) -> DataFrame:
+        """The ranges after the pipeline, with the columns of the output."""
+        raw = self._raw(session, ranges, "headers" in sink.needed)
+        if sink.passthrough:
+            # Nothing here needs Python: the columns go as Spark has them.
+            shown = [_TEXT.format(name) if name in ("key", "value") else _COLUMNS[name] for name in self.output.columns]
+            return raw.selectExpr(*shown)
+        from headgate.pipeline.blob import Job, map_batches
+
+        needed = [expression for name, expression in _COLUMNS.items() if name in sink.needed]
+        types = ", ".join(f"{name} {_TYPES[name]}" for name in self.output.columns)
+        return raw.selectExpr(*needed).mapInArrow(map_batches(Job(self.chain, self.output)), types)
+
+    def table(self, session: SparkSession, ranges: Ranges, sink: SinkChain) -> pa.Table:
+        return self.frame(session, ranges, sink).toArrow()
+
+    def records(self, session: SparkSession, ranges: Ranges, sink: SinkChain) -> list[bytes]:
+        """Pickled lists of records, one for each Arrow batch."""
+        from headgate.pipeline.blob import Job, map_records
+
+        assert self.output.kind is Kind.RECORDS
+        frame = self._raw(session, ranges, True).selectExpr(*_COLUMNS.values())
+        packed = frame.mapInArrow(map_records(Job(self.chain, self.output)), f"{_RECORDS} binary").toArrow()
+        return [bytes(each) for each in packed.column(_RECORDS).to_pylist()]
+
+    def _raw(self, session: SparkSession, ranges: Ranges, headers: bool) -> DataFrame:
+        starts: dict[str, dict[str, int]] = {}
+        ends: dict[str, dict[str, int]] = {}
+        for where, (start, end) in ranges.items():
+            starts.setdefault(where.topic, {})[str(where.partition)] = start
+            ends.setdefault(where.topic, {})[str(where.partition)] = end
+        settings = {key: value for key, value in self.consumer.items() if key not in _OWNED}
+        reader = session.read.format("kafka").option("kafka.bootstrap.servers", self.consumer["bootstrap.servers"])
+        for key, value in {**_FASTER, **settings}.items():
+            reader = reader.option(f"kafka.{key}", value)
+        return (
+            reader.option(
+                "assign", json.dumps({topic: [int(each) for each in parts] for topic, parts in starts.items()})
+            )
+            .option("startingOffsets", json.dumps(starts))
+            .option("endingOffsets", json.dumps(ends))
+            # One Kafka partition may be read by several cores, each a part of the range.
+            .option("minPartitions", max(session.sparkContext.defaultParallelism, 1))
+            .option("includeHeaders", str(headers).lower())
+            # Compaction and aborted transactions leave holes in a range; what retention took is checked by the caller.
+            .option("failOnDataLoss", "false")
+            .load()
+        )
+
+
+def chunks(ranges: Ranges, most: int) -> list[dict[TopicPartition, tuple[int, int]]]:
+    """Cut so that each has at most about `most` records, every partition going forward in each."""
+    left = {where: bounds for where, bounds in ranges.items() if bounds[0] < bounds[1]}
+    cut = []
+    while left:
+        share = max(1, most // len(left))
+        chunk = {where: (start, min(start + share, end)) for where, (start, end) in left.items()}
+        cut.append(chunk)
+        left = {where: (chunk[where][1], end) for where, (_, end) in left.items() if chunk[where][1] < end}
+    return cut

@@ -1,0 +1,386 @@
+"""The loop of a sink task: fetch, through Spark, put, commit.
+
+While Spark runs one batch, the next one is fetched. A task that is far behind lets the executors read for it: the
+consumer stays in the group, its partitions paused, and goes on after what they have read.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from headgate.api.errors import RetriableError
+from headgate.api.task import FrameSinkTask, SinkTask, TableSinkTask
+from headgate.metrics import SinkMetrics
+from headgate.model import TaskSpec, TopicPartition
+from headgate.spark.control import Control, Stopped
+from headgate.spark.partitions import Partitions
+from headgate.spark.ranges import RangeReader, Ranges, chunks
+from headgate.spark.ride import Lane, Rides, label
+from headgate.spark.session import SparkEngine
+from headgate.spark.sink_context import RuntimeSinkContext
+
+if TYPE_CHECKING:
+    from headgate.pipeline.sink_chain import Output
+    from headgate.spark.runner import Listener
+
+log = logging.getLogger(__name__)
+
+_IDLE_S: Final = 0.5
+_RETRY_S: Final = 1.0
+_MOST_RECORDS: Final = 5_000
+_MOST_ROWS: Final = 20_000
+_FAR_BEHIND: Final = 200_000
+"""Records of backlog from which on the executors read for themselves: planning such a job takes a third of a second."""
+_RANGE_RECORDS: Final = 500_000
+_LAG_EVERY_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    results: Future[Any]
+    count: int
+    following: Mapping[TopicPartition, int]
+    """Where to go on after it."""
+
+
+class SinkLoop:
+    def __init__(
+        self,
+        spec: TaskSpec,
+        control: Control,
+        listener: Listener,
+        engine: SparkEngine,
+        rides: Rides,
+        metrics: SinkMetrics,
+    ) -> None:
+        self._spec = spec
+        self._control = control
+        self._listener = listener
+        self._engine = engine
+        self._rides = rides
+        self._metrics = metrics
+        self._lane = Lane(spec.id)
+        self._under_way: _Batch | None = None
+        self._next_commit = time.monotonic() + spec.flush_interval_ms / 1000
+        self._next_lag = 0.0
+        self._topics: set[str] = set()
+
+    def wake(self) -> None:
+        """The loop looks at its control often enough."""
+
+    def run(self) -> None:
+        control = self._control
+        if control.paused:
+            self._report_paused()
+            control.wait_while_paused()
+            self._metrics.resume()
+        if control.stopping:
+            return
+        self._engine.session(lambda: control.stopping)
+        self._prepare()
+        try:
+            self._task.start(dict(self._spec.config))
+            self._subscribe()
+            self._listener.on_running()
+            while not control.stopping:
+                control.check()
+                if control.paused:
+                    self._pause()
+                else:
+                    self._step()
+            if not control.cancelled:
+                self._finish_batch()
+                self._commit()
+        finally:
+            self._close()
+
+    def _prepare(self) -> None:
+        from headgate.pipeline.blob import pack_spec
+        from headgate.pipeline.sink_chain import SinkChain
+
+        spec = self._spec
+        self._task = spec.task_class()
+        self._output = _output_of(self._task)
+        # Built here too, though executors run it: a wrong setting is found before the first record.
+        self._sink = SinkChain(spec.chain, self._output)
+        self._chain = pack_spec(spec.chain)
+        self._most = int(spec.consumer.get("max.poll.records", 0)) or (
+            _MOST_RECORDS if isinstance(self._task, SinkTask) else _MOST_ROWS
+        )
+        self._partitions = Partitions(spec.consumer, self._opened, self._closing, self._lost)
+        self._context = RuntimeSinkContext(spec.config, self._partitions)
+        self._task.context = self._context
+        self._ranges = RangeReader(spec.consumer, self._chain, self._output)
+
+    def _subscribe(self) -> None:
+        topics = [topic.strip() for topic in self._spec.connector_config.get("topics", "").split(",") if topic.strip()]
+        self._partitions.subscribe(topics, self._spec.connector_config.get("topics.regex") or None)
+
+    def _close(self) -> None:
+        self._lane.close()
+        try:
+            self._task.stop()
+        finally:
+            if self._control.cancelled:
+                # Closing would wait for the broker, and leaving the group is all that it would tell.
+                log.warning("The consumer is left to its session timeout")
+            else:
+                self._partitions.close()
+
+    # --- one turn -----------------------------------------------------------------------------------------------------
+
+    def _step(self) -> None:
+        waiting = self._under_way is None
+        messages = self._partitions.fetch(self._most, _IDLE_S if waiting else 0)
+        following = self._submit(messages) if messages else None
+        self._finish_batch()
+        self._under_way = following
+        self._context.apply()
+        now = time.monotonic()
+        if (now >= self._next_lag and self._under_way is None) or len(messages) >= self._most:
+            self._look_behind(now)
+        if now >= self._next_commit or self._context.take_commit_request():
+            self._finish_batch()
+            self._commit()
+
+    def _submit(self, messages: Sequence[Any]) -> _Batch:
+        from headgate.pipeline.blob import pack, sink_job
+        from headgate.spark.messages import batch_of
+
+        following = {TopicPartition(m.topic(), m.partition()): m.offset() + 1 for m in messages}
+        for where in following:
+            self._see_topic(where.topic)
+        self._metrics.read.add(len(messages))
+        self._metrics.batch_size.add(len(messages))
+        self._metrics.active += len(messages)
+        blob = pack(sink_job(self._chain, self._output, batch_of(messages, self._sink.needed)))
+        return _Batch(self._rides.submit(self._spec.id, [blob], self._lane), len(messages), following)
+
+    def _finish_batch(self) -> None:
+        """Puts what is under way, if anything is."""
+        batch, self._under_way = self._under_way, None
+        if batch is None:
+            return
+        from headgate.pipeline.blob import unpack
+
+        for data in self._wait(batch.results, keep_alive=False):
+            result = unpack(data)
+            self._put(result.records() if isinstance(self._task, SinkTask) else result.table(), result.count)
+        self._done(batch.following, batch.count)
+
+    def _done(self, following: Mapping[TopicPartition, int], count: int) -> None:
+        self._metrics.active -= count
+        held = self._partitions.positions
+        held |= {where: offset for where, offset in following.items() if where in held}
+
+    def _wait(self, results: Future[Any], keep_alive: bool) -> Any:
+        while True:
+            try:
+                return results.result(_IDLE_S)
+            except FutureTimeout:
+                if results.done():
+                    raise
+                self._control.check()
+                if self._control.cancelled:
+                    raise Stopped("given up on while Spark worked") from None
+                if keep_alive:
+                    self._partitions.keep_alive()
+
+    def _put(self, content: Any, count: int) -> None:
+        """The same again after RetriableError, for as long as it takes or until the task is asked to stop."""
+        if isinstance(self._task, FrameSinkTask):
+            content = self._engine.session().createDataFrame(content)
+        retrying = False
+        while True:
+            began = time.monotonic()
+            try:
+                self._task.put(content)
+                self._metrics.put_ms.add((time.monotonic() - began) * 1000)
+                self._metrics.sent.add(count)
+                if retrying:
+                    self._partitions.resume(self._context.paused)
+                return
+            except RetriableError as error:
+                self._metrics.errors.retries += 1
+                pause = self._context.take_timeout(_RETRY_S)
+                log.warning("put() failed and is tried again in %.1f s: %s", pause, error)
+                if not retrying:
+                    self._partitions.pause()
+                    retrying = True
+                self._sit_out(pause)
+
+    def _sit_out(self, seconds: float) -> None:
+        """Waits, but stays in the group."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            if not self._control.wait(min(left, _IDLE_S)):
+                raise Stopped("asked to stop while put() was to be tried again")
+            self._partitions.keep_alive()
+
+    def _see_topic(self, topic: str) -> None:
+        if topic not in self._topics:
+            self._topics.add(topic)
+            self._listener.on_topic(topic)
+
+    # --- far behind ---------------------------------------------------------------------------------------------------
+
+    def _look_behind(self, now: float) -> None:
+        self._next_lag = now + _LAG_EVERY_S
+        self._metrics.lag = self._partitions.lag()
+        self._metrics.partitions = len(self._partitions.positions)
+        if self._metrics.lag >= _FAR_BEHIND:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        self._finish_batch()
+        self._partitions.pause()
+        try:
+            held = dict(self._partitions.positions)
+            ranges = {
+                where: (max(held[where], low), high)
+                for where, (low, high) in self._partitions.ends().items()
+                if max(held[where], low) < high
+            }
+            self._read_ranges(ranges)
+        finally:
+            self._partitions.seek(dict(self._partitions.positions))
+            self._partitions.resume(self._context.paused)
+
+    def _read_ranges(self, ranges: Ranges) -> None:
+        total = sum(end - start for start, end in ranges.values())
+        log.info("Far behind: the executors read %d records", total)
+        began = time.monotonic()
+        ahead: tuple[Future[Any], Ranges] | None = None
+        parts = chunks(ranges, _RANGE_RECORDS)
+        for chunk in [*parts, None]:
+            following = (self._lane.submit(self._reading(chunk)), chunk) if chunk else None
+            if ahead is not None and not self._take_range(*ahead):
+                return
+            ahead = following
+            if time.monotonic() >= self._next_commit:
+                self._commit()
+        log.info("Caught up with %d records in %.1f s", total, time.monotonic() - began)
+
+    def _reading(self, ranges: Ranges) -> Callable[[], Any]:
+        def read() -> Any:
+            try:
+                session = self._engine.session()
+                label(session.sparkContext, str(self._spec.id), self._spec.id.connector)
+                if isinstance(self._task, FrameSinkTask):
+                    return self._ranges.frame(session, ranges, self._sink)
+                if isinstance(self._task, SinkTask):
+                    return self._ranges.records(session, ranges, self._sink)
+                return self._ranges.table(session, ranges, self._sink)
+            except Exception as error:
+                raise self._engine.explain(error) from error
+
+        return read
+
+    def _take_range(self, results: Future[Any], ranges: Ranges) -> bool:
+        """Puts what the executors read; False when the task has to let go: paused, stopping, partitions gone."""
+        content = self._wait(results, keep_alive=True)
+        if self._control.stopping or self._control.paused or not ranges.keys() <= self._partitions.positions.keys():
+            self._engine.cancel(str(self._spec.id))
+            return False
+        count = sum(end - start for start, end in ranges.values())
+        for where in ranges:
+            self._see_topic(where.topic)
+        self._metrics.read.add(count)
+        self._metrics.batch_size.add(count)
+        if isinstance(self._task, SinkTask):
+            for packed in content:
+                records = pickle.loads(packed)
+                self._put(records, len(records))
+        elif isinstance(self._task, FrameSinkTask):
+            self._put_frame(content, count)
+        else:
+            self._put(content, content.num_rows)
+        self._metrics.active += count
+        self._done({where: end for where, (_, end) in ranges.items()}, count)
+        return True
+
+    def _put_frame(self, frame: Any, count: int) -> None:
+        began = time.monotonic()
+        self._task.put(frame)
+        self._metrics.put_ms.add((time.monotonic() - began) * 1000)
+        self._metrics.sent.add(count)
+
+    # --- pausing, committing, rebalances ------------------------------------------------------------------------------
+
+    def _pause(self) -> None:
+        """Stays in the group with its offsets committed, and fetches nothing."""
+        self._finish_batch()
+        self._commit()
+        self._partitions.pause()
+        self._report_paused()
+        while self._control.paused and self._control.wait(_IDLE_S):
+            self._partitions.keep_alive()
+        self._metrics.resume()
+        if not self._control.stopping:
+            self._partitions.resume(self._context.paused)
+            self._listener.on_running()
+
+    def _report_paused(self) -> None:
+        self._metrics.pause()
+        self._listener.on_paused()
+
+    def _commit(self, only: Sequence[TopicPartition] | None = None) -> None:
+        """Commits what was put and what the task allows. A failure is tried again at the next interval."""
+        self._next_commit = time.monotonic() + self._spec.flush_interval_ms / 1000
+        current = dict(self._partitions.positions)
+        if not current:
+            return
+        began = time.monotonic()
+        try:
+            allowed = self._task.pre_commit(current)
+        except Exception:
+            log.exception("The task refused to commit: going back to what was committed last")
+            self._metrics.committed(began, ok=False)
+            self._partitions.seek({w: o for w, o in self._partitions.committed.items() if w in current})
+            return
+        wanted = {
+            where: offset
+            for where, offset in allowed.items()
+            if where in current and offset <= current[where] and self._partitions.committed.get(where) != offset
+        }
+        if not wanted:
+            self._metrics.commit_skips += 1
+            return
+        try:
+            self._partitions.commit(wanted)
+        except Exception as error:
+            log.warning("Offsets could not be committed, will try again: %s", error)
+            self._metrics.committed(began, ok=False)
+            return
+        self._metrics.commit_seq += 1
+        self._metrics.committed(began, ok=True)
+
+    def _opened(self, partitions: Sequence[TopicPartition]) -> None:
+        log.info("Partitions assigned: %s", ", ".join(map(str, partitions)))
+        self._task.open(partitions)
+        self._context.apply()
+        self._next_lag = 0.0
+
+    def _closing(self, partitions: Sequence[TopicPartition]) -> None:
+        self._finish_batch()
+        self._commit()
+        self._task.close(partitions)
+
+    def _lost(self, partitions: Sequence[TopicPartition]) -> None:
+        self._under_way = None
+        self._task.close(partitions)
+
+
+def _output_of(task: Any) -> Output:
+    from headgate.pipeline.sink_chain import Kind, Output
+
+    if isinstance(task, TableSinkTask | FrameSinkTask):
+        return Output(Kind.TABLE, task.columns, task.form)
+    return Output(Kind.RECORDS)

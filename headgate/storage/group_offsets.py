@@ -1,0 +1,158 @@
+"""KafkaGroupOffsets: the offsets of sinks' consumer groups, through Kafka's admin API."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+import confluent_kafka
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from headgate.clients import ClientConfigError, ClientKind, translate
+from headgate.model import Config, TopicPartition
+from headgate.runtime.ports import GroupNotEmpty
+from headgate.storage.admin_clients import PASSING, AdminClients, wait
+from headgate.storage.librdkafka import delete_group_offsets
+
+T = TypeVar("T")
+
+# An admin client commits as nobody in particular: to a group with members, that is an unknown member.
+_NOT_EMPTY: Final = frozenset(
+    {
+        KafkaError.NON_EMPTY_GROUP,
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.ILLEGAL_GENERATION,
+        KafkaError.REBALANCE_IN_PROGRESS,
+        KafkaError.GROUP_SUBSCRIBED_TO_TOPIC,
+        KafkaError.FENCED_INSTANCE_ID,
+        KafkaError.STALE_MEMBER_EPOCH,
+    }
+)
+
+
+class GroupOffsetsError(Exception):
+    """Kafka did not do it; the message has Kafka's own words."""
+
+
+class KafkaGroupOffsets:
+    """May be used from any thread. Each call blocks, for `timeout` seconds and a moment at most."""
+
+    def __init__(self, timeout: float = 30.0, idle: float = 60.0) -> None:
+        self._timeout = timeout
+        self._clients = AdminClients(idle)
+
+    def read(self, admin: Config, group: str) -> Mapping[TopicPartition, int]:
+        """Empty for a group that does not exist. Partitions without a committed offset are left out."""
+
+        def attempt(client: AdminClient, left: float) -> Mapping[TopicPartition, int]:
+            request = [ConsumerGroupTopicPartitions(group)]
+            answer = wait(client, client.list_consumer_group_offsets(request, request_timeout=left)[group], left + 1)
+            found = answer.topic_partitions or []
+            _raise_first({_ours(each): each.error for each in found})
+            return {_ours(each): each.offset for each in found if each.offset >= 0}
+
+        with _in_kafkas_words(f"read the offsets of group {group}"):
+            try:
+                return self._repeat(admin, attempt)
+            except KafkaException as error:
+                if _code(error) == KafkaError.GROUP_ID_NOT_FOUND:
+                    return {}
+                raise
+
+    def alter(self, admin: Config, group: str, offsets: Mapping[TopicPartition, int | None]) -> None:
+        """None deletes a partition's offset. Raises GroupNotEmpty, GroupOffsetsError.
+
+        Kafka takes or refuses each partition by itself: after an error, some may have changed."""
+        changed = {partition: offset for partition, offset in offsets.items() if offset is not None}
+        deleted = [partition for partition, offset in offsets.items() if offset is None]
+
+        def change(client: AdminClient, left: float) -> None:
+            request = [
+                ConsumerGroupTopicPartitions(
+                    group, [confluent_kafka.TopicPartition(at.topic, at.partition, to) for at, to in changed.items()]
+                )
+            ]
+            answer = wait(client, client.alter_consumer_group_offsets(request, request_timeout=left)[group], left + 1)
+            _raise_first({_ours(each): each.error for each in answer.topic_partitions or []})
+
+        def delete(_: AdminClient, left: float) -> None:
+            config = translate(ClientKind.ADMIN, admin).config
+            _raise_first(delete_group_offsets(config, group, deleted, left))
+
+        deadline = time.monotonic() + self._timeout
+        with _in_kafkas_words(f"alter the offsets of group {group}"):
+            if changed:
+                self._repeat(admin, change, deadline)
+            if deleted:
+                self._repeat(admin, delete, deadline)
+
+    def delete(self, admin: Config, group: str) -> None:
+        """A group that does not exist counts as deleted. Raises GroupNotEmpty, GroupOffsetsError."""
+
+        def attempt(client: AdminClient, left: float) -> None:
+            wait(client, client.delete_consumer_groups([group], request_timeout=left)[group], left + 1)
+
+        with _in_kafkas_words(f"delete group {group}"):
+            try:
+                self._repeat(admin, attempt)
+            except KafkaException as error:
+                if _code(error) != KafkaError.GROUP_ID_NOT_FOUND:
+                    raise
+
+    def close(self) -> None:
+        self._clients.close()
+
+    def _repeat(self, admin: Config, attempt: Callable[[AdminClient, float], T], deadline: float | None = None) -> T:
+        """Until it succeeds, fails for good or takes too long: librdkafka does not repeat all that it could. Every
+        attempt here may be made twice, for it says how things shall be and not how they shall change."""
+        client = self._clients.get(admin)
+        deadline = time.monotonic() + self._timeout if deadline is None else deadline
+        pause = 0.05
+        while True:
+            try:
+                return attempt(client, max(deadline - time.monotonic(), 0.1))
+            except KafkaException as error:
+                if _code(error) not in PASSING or time.monotonic() + pause > deadline:
+                    raise
+            time.sleep(pause)
+            pause = min(pause * 2, 1.0)
+
+
+def _ours(partition: confluent_kafka.TopicPartition) -> TopicPartition:
+    return TopicPartition(partition.topic, partition.partition)
+
+
+def _code(error: KafkaException) -> int:
+    code: int = error.args[0].code()
+    return code
+
+
+def _raise_first(errors: Mapping[TopicPartition, KafkaError | None]) -> None:
+    """The error that decides what the caller can do: members first, then what will not pass, then what will."""
+    found = [(partition, error) for partition, error in errors.items() if error is not None]
+    if found:
+        found.sort(key=lambda each: (each[1].code() not in _NOT_EMPTY, each[1].code() in PASSING))
+        partition, error = found[0]
+        raise KafkaException(KafkaError(error.code(), f"{error.str()} ({partition})"))
+
+
+@contextmanager
+def _in_kafkas_words(task: str) -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as error:
+        code, name, text = _code(error), error.args[0].name(), error.args[0].str()
+        kind = GroupNotEmpty if code in _NOT_EMPTY else GroupOffsetsError
+        raise kind(f"Kafka did not {task}: {text} [{name}]") from error
+    except TimeoutError as error:
+        raise GroupOffsetsError(f"Kafka did not {task}: no answer in time") from error
+    except ClientConfigError as error:
+        raise GroupOffsetsError(str(error)) from error
+    except (
+        ValueError,
+        TypeError,
+    ) as error:  # confluent_kafka did not even send it: a negative offset
+        raise GroupOffsetsError(f"Kafka's client did not {task}: {error}") from error
