@@ -24,11 +24,11 @@ _BANNERS: Final = (
 
 def launch(conf: SparkConf) -> Any:
     """Starts the JVM, in a process group of its own: a Ctrl-C is for the worker, which ends the JVM last."""
-    from pyspark.java_gateway import launch_gateway
+    from pyspark import java_gateway
 
-    gateway: Any = launch_gateway(
-        conf, popen_kwargs={"start_new_session": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    )
+    start: Any = java_gateway.launch_gateway
+    apart = {"start_new_session": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    gateway = start(conf, popen_kwargs=apart)
     threading.Thread(target=_relay, args=(gateway.proc,), name="spark-jvm-log", daemon=True).start()
     return gateway
 
@@ -36,10 +36,11 @@ def launch(conf: SparkConf) -> Any:
 def _relay(process: subprocess.Popen[bytes]) -> None:
     """What the JVM prints goes to the worker's log."""
     assert process.stdout is not None
-    for line in process.stdout:
-        text = line.decode(errors="replace").rstrip()
-        if text and not text.startswith(_BANNERS):
-            log.warning("%s", text)
+    with process.stdout as output:
+        for line in output:
+            text = line.decode(errors="replace").rstrip()
+            if text and not text.startswith(_BANNERS):
+                log.warning("%s", text)
 
 
 def warm_up(context: SparkContext) -> None:
@@ -76,6 +77,5 @@ def forget() -> None:
             gateway.shutdown()
         except Exception as error:  # it is dead already
             log.debug("Closing the gateway of a dead JVM: %s", error)
-        if gateway.proc.poll() is None:
-            gateway.proc.stdin.close()
-            gateway.proc.wait(10)
+        gateway.proc.stdin.close()
+        gateway.proc.wait(10)

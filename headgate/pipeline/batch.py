@@ -1,0 +1,125 @@
+"""Arrow batches: what the pipeline takes and gives, and how it travels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.pipeline.text import decode_utf8
+
+Batch: TypeAlias = "pa.RecordBatch | pa.Table"
+
+HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+
+CONSUMED: Final = pa.schema(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.int64()),
+        pa.field("timestamp_type", pa.string()),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", HEADERS),
+    ]
+)
+"""What a sink chain takes: records as Kafka has them. A batch may lack columns that the chain does not need."""
+
+PRODUCED: Final = pa.schema(
+    [
+        pa.field("row", pa.int32()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("timestamp", pa.int64()),
+        pa.field("headers", HEADERS),
+    ]
+)
+"""What a source chain gives: records for the producer, each with the index of the one it was made from."""
+
+TABLE: Final = pa.schema(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.int64()),
+        pa.field("key", pa.string()),
+        pa.field("value", pa.string()),
+    ]
+)
+"""What a sink chain gives to tasks that take columns, which choose some of these."""
+
+
+class Produced(NamedTuple):
+    """One row of PRODUCED."""
+
+    row: int
+    topic: str
+    partition: int | None
+    key: bytes | None
+    value: bytes | None
+    timestamp: int | None
+    headers: list[tuple[str, bytes | None]] | None
+
+
+def table_schema(columns: Sequence[str]) -> pa.Schema:
+    return pa.schema([TABLE.field(name) for name in columns])
+
+
+def produced(rows: Iterable[Produced]) -> pa.Table:
+    columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(PRODUCED)
+    arrays = [_array(values, field.type) for values, field in zip(columns, PRODUCED, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=PRODUCED)
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    # Most records have no headers, no partition, no key: a column of nulls costs nothing.
+    if not any(value is not None for value in values):
+        return pa.nulls(len(values), kind)
+    if kind == HEADERS:
+        return pa.array([_structs(headers) for headers in values], kind)
+    return pa.array(values, kind)
+
+
+def _structs(headers: Sequence[tuple[str, bytes | None]] | None) -> list[dict[str, Any]] | None:
+    return headers and [{"key": key, "value": value} for key, value in headers]  # type: ignore[return-value]
+
+
+def text_column(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Bytes as strings, all at once when all are UTF-8; U+FFFD stands for what is not."""
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([None if data is None else decode_utf8(data) for data in column.to_pylist()], pa.string())
+
+
+def numbered(count: int) -> pa.Array:
+    """0, 1, 2, … as the `row` column."""
+    return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int32()), count), start=-1)
+
+
+def rows(batch: Batch, columns: Sequence[str], absent: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """The batch row by row; a column that it lacks has the same `absent` value in every row."""
+    count = batch.num_rows
+    present = set(batch.schema.names)
+    lists = [
+        batch.column(name).to_pylist() if name in present else [missing] * count
+        for name, missing in zip(columns, absent, strict=True)
+    ]
+    return zip(*lists, strict=True)
+
+
+def to_ipc(batch: Batch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write(batch)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def from_ipc(data: bytes) -> pa.Table:
+    with pa.ipc.open_stream(data) as reader:
+        return reader.read_all()

@@ -1,0 +1,67 @@
+"""Chain: the converters and the steps of one task, built from its ChainSpec."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+from headgate.api import ConnectError, Converter, HeaderConverter
+from headgate.model import ChainSpec, PluginRef, PluginSpec, StepSpec
+from headgate.pipeline.steps import Step, Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Configured and ready. Not for two threads at once, as no plugin is."""
+
+    key: Converter
+    value: Converter
+    headers: HeaderConverter
+    steps: Steps
+
+    @classmethod
+    def build(cls, spec: ChainSpec) -> Chain:
+        """Raises ConnectError for a class that is not here, and whatever `configure` raises."""
+        key = _new(spec.key_converter.ref, Converter)
+        key.configure(spec.key_converter.config, is_key=True)
+        value = _new(spec.value_converter.ref, Converter)
+        value.configure(spec.value_converter.config, is_key=False)
+        headers = _new(spec.header_converter.ref, HeaderConverter)
+        headers.configure(spec.header_converter.config)
+        return cls(key, value, headers, Steps([_step(step) for step in spec.steps]))
+
+    def close(self) -> None:
+        self.steps.close()
+
+
+def load(ref: PluginRef) -> Any:
+    """The plugin's class, imported. Raises ConnectError."""
+    try:
+        found: Any = importlib.import_module(ref.module)
+        for name in ref.qualname.split("."):
+            found = getattr(found, name)
+    except (ImportError, AttributeError) as error:
+        raise ConnectError(f"Plugin {ref} cannot be imported here: {error}") from error
+    return found
+
+
+def _step(spec: StepSpec) -> Step:
+    return Step(
+        transform=_configured(spec.transform),
+        predicate=_configured(spec.predicate) if spec.predicate else None,
+        negate=spec.negate,
+    )
+
+
+def _configured(spec: PluginSpec) -> Any:
+    plugin = load(spec.ref)()
+    plugin.configure(spec.config)
+    return plugin
+
+
+def _new(ref: PluginRef, kind: type) -> Any:
+    plugin = load(ref)()
+    if not isinstance(plugin, kind):
+        raise ConnectError(f"Plugin {ref} is not a {kind.__name__}")
+    return plugin

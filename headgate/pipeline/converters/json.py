@@ -1,0 +1,174 @@
+"""JsonConverter: JSON with its schema in an envelope, or without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
+
+import orjson
+
+from headgate.api import (
+    BOOLEAN,
+    HIGH,
+    INT,
+    LOW,
+    STRING,
+    ConfigDef,
+    Converter,
+    DataError,
+    HeaderConverter,
+    Key,
+    Schema,
+    one_of_any_case,
+)
+from headgate.pipeline.converters.json_schema import has_decimal, schema_from_tree, schema_tree
+from headgate.pipeline.converters.json_text import MISSING, dumps, exact_loads, loads, quick_dumps
+from headgate.pipeline.converters.json_value import Options, from_tree, to_tree
+from headgate.pipeline.converters.type_key import CONVERTER_TYPE
+
+_NOT_AN_ENVELOPE: Final = (
+    'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '
+    "If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
+)
+_UNREADABLE: Final = "Converting byte[] to Kafka Connect data failed due to serialization error: "
+_UNREADABLE_SCHEMA: Final = "Failed to parse schema in converter config due to serialization error: "
+_ENVELOPE: Final = {"schema", "payload"}
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class JsonConverter(Converter, HeaderConverter):
+    aliases = ("org.apache.kafka.connect.json.JsonConverter",)
+    config = ConfigDef(
+        CONVERTER_TYPE,
+        Key("schemas.enable", BOOLEAN, default=True, importance=HIGH, doc="Include schemas in keys and values."),
+        Key("schemas.cache.size", INT, default=1000, importance=HIGH, doc="How many schemas to remember as JSON."),
+        Key(
+            "schema.content",
+            STRING,
+            default=None,
+            importance=HIGH,
+            doc="With schemas.enable: the schema, as JSON, of all that is read; there is no envelope then.",
+        ),
+        Key(
+            "decimal.format",
+            STRING,
+            default="BASE64",
+            validator=one_of_any_case("NUMERIC", "BASE64"),
+            importance=LOW,
+            doc="How decimals are written. Both are understood when reading.",
+        ),
+        Key(
+            "replace.null.with.default",
+            BOOLEAN,
+            default=True,
+            importance=LOW,
+            doc="Whether a null is replaced by the field's default, where it has one.",
+        ),
+    )
+
+    def configure(self, config: Mapping[str, str], *, is_key: bool | None = None) -> None:
+        self.settings = self.config.parse(config)
+        self._envelope: bool = self.settings["schemas.enable"]
+        self._options = Options(
+            numeric_decimals=self.settings["decimal.format"].upper() == "NUMERIC",
+            replace_null=self.settings["replace.null.with.default"],
+        )
+        size = self.settings["schemas.cache.size"]
+        self._written: _Cache[int, tuple[Schema, bytes]] = _Cache(size)
+        self._read: _Cache[bytes, tuple[Schema, bool]] = _Cache(size)
+        self._fixed = self._fixed_schema(self.settings["schema.content"])
+
+    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
+        if schema is None:
+            if value is None:
+                return None
+            payload = quick_dumps(value) or self._payload(None, value)
+            return b'{"schema":null,"payload":' + payload + b"}" if self._envelope else payload
+        payload = self._payload(schema, value)
+        if not self._envelope:
+            return payload
+        return b'{"schema":' + self._schema_text(schema) + b',"payload":' + payload + b"}"
+
+    def to_connect(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
+        if data is None:
+            return None, None
+        if not self._envelope:
+            tree = _parsed(loads, data)
+            return None, None if tree is MISSING else tree
+        tree = _parsed(partial(loads, typed=True), data)
+        if self._fixed is not None:
+            schema, exact = self._fixed
+            return schema, from_tree(schema, _parsed(exact_loads, data) if exact else tree, self._options)
+        if not isinstance(tree, dict) or tree.keys() != _ENVELOPE:
+            raise DataError(_NOT_AN_ENVELOPE)
+        if tree["schema"] is None:
+            return None, from_tree(None, tree["payload"], self._options)
+        schema, exact = self._schema(tree["schema"])
+        payload = _parsed(exact_loads, data)["payload"] if exact else tree["payload"]
+        return schema, from_tree(schema, payload, self._options)
+
+    def from_connect_header(self, topic: str, key: str, schema: Schema | None, value: Any) -> bytes | None:
+        return self.from_connect(topic, schema, value)
+
+    def to_connect_header(self, topic: str, key: str, data: bytes | None) -> tuple[Schema | None, Any]:
+        return self.to_connect(topic, data)
+
+    def _payload(self, schema: Schema | None, value: Any) -> bytes:
+        try:
+            return dumps(to_tree(schema, value, self._options))
+        except RecursionError as error:
+            raise DataError("Converting Kafka Connect data to byte[] failed due to serialization error: ") from error
+
+    def _schema_text(self, schema: Schema) -> bytes:
+        # By identity: hashing a schema costs more than writing a small one. The cache holds it, so its id stays taken.
+        return self._written.get(id(schema), lambda: (schema, dumps(schema_tree(schema, self._options))))[1]
+
+    def _schema(self, tree: Any) -> tuple[Schema, bool]:
+        def build() -> tuple[Schema, bool]:
+            schema = schema_from_tree(tree, self._options)
+            assert schema is not None  # null was seen to before
+            return schema, has_decimal(schema)
+
+        try:
+            key = orjson.dumps(tree)
+        except TypeError:  # a default beyond 64 bits
+            key = repr(tree).encode()
+        return self._read.get(key, build)
+
+    def _fixed_schema(self, content: str | None) -> tuple[Schema, bool] | None:
+        if not (content or "").strip():
+            return None
+        try:
+            tree = exact_loads((content or "").encode())
+        except ValueError as error:
+            raise DataError(_UNREADABLE_SCHEMA) from error
+        schema = schema_from_tree(tree, self._options)
+        return None if schema is None else (schema, has_decimal(schema))
+
+
+def _parsed(parse: Callable[[bytes], Any], data: bytes) -> Any:
+    try:
+        return parse(data)
+    except ValueError as error:
+        raise DataError(_UNREADABLE) from error
+
+
+class _Cache(Generic[K, V]):
+    """Forgets everything when full, which is rare enough, and costs nothing when not."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._items: dict[K, V] = {}
+
+    def get(self, key: K, build: Callable[[], V]) -> V:
+        found = self._items.get(key)
+        if found is None:
+            found = build()
+            if len(self._items) >= self._size:
+                self._items.clear()
+            if self._size > 0:
+                self._items[key] = found
+        return found

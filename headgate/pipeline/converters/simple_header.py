@@ -1,0 +1,19 @@
+"""SimpleHeaderConverter: headers as text, from which numbers, lists, dates and so on are recognised again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headgate.api import HeaderConverter, Schema
+from headgate.pipeline.text import decode_utf8
+from headgate.pipeline.values import parse, show
+
+
+class SimpleHeaderConverter(HeaderConverter):
+    aliases = ("org.apache.kafka.connect.storage.SimpleHeaderConverter",)
+
+    def from_connect_header(self, topic: str, key: str, schema: Schema | None, value: Any) -> bytes | None:
+        return None if value is None else show(value, schema).encode(errors="replace")
+
+    def to_connect_header(self, topic: str, key: str, data: bytes | None) -> tuple[Schema | None, Any]:
+        return (None, None) if data is None else parse(decode_utf8(data))

@@ -1,0 +1,62 @@
+"""StringConverter: the text of a value, and nothing of its schema."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Mapping
+from typing import Any
+
+from headgate.api import HIGH, STRING, ConfigDef, ConfigError, Converter, HeaderConverter, Key, Schema
+from headgate.api.schema import OPTIONAL_STRING
+from headgate.pipeline.converters.type_key import CONVERTER_TYPE
+from headgate.pipeline.text import decode_utf8, text
+
+
+class StringConverter(Converter, HeaderConverter):
+    aliases = ("org.apache.kafka.connect.storage.StringConverter",)
+    config = ConfigDef(
+        CONVERTER_TYPE,
+        Key(
+            "converter.encoding",
+            STRING,
+            default="UTF-8",
+            importance=HIGH,
+            doc="The name of the character set to use for encoding and decoding strings as byte arrays.",
+        ),
+    )
+
+    def configure(self, config: Mapping[str, str], *, is_key: bool | None = None) -> None:
+        self.settings = self.config.parse(config)
+        name = self.settings["converter.encoding"]
+        try:
+            self._codec = codecs.lookup(name).name
+        except LookupError:
+            raise ConfigError.invalid("converter.encoding", name, "Unsupported encoding") from None
+
+    @property
+    def utf8(self) -> bool:
+        """Whether bytes that are UTF-8 are read and written as they are."""
+        return self._codec == "utf-8"
+
+    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
+        if value is None:
+            return None
+        # What the encoding lacks becomes "?", as in Java.
+        if self._codec == "utf-16":  # Java writes big-endian after the mark, Python in the machine's order
+            return codecs.BOM_UTF16_BE + text(value, schema).encode("utf-16-be", errors="replace")
+        return text(value, schema).encode(self._codec, errors="replace")
+
+    def to_connect(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
+        if data is None:
+            return OPTIONAL_STRING, None
+        if self._codec == "utf-8":
+            return OPTIONAL_STRING, decode_utf8(data)
+        if self._codec == "utf-16" and not data.startswith((codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)):
+            return OPTIONAL_STRING, data.decode("utf-16-be", errors="replace")
+        return OPTIONAL_STRING, data.decode(self._codec, errors="replace")
+
+    def from_connect_header(self, topic: str, key: str, schema: Schema | None, value: Any) -> bytes | None:
+        return self.from_connect(topic, schema, value)
+
+    def to_connect_header(self, topic: str, key: str, data: bytes | None) -> tuple[Schema | None, Any]:
+        return self.to_connect(topic, data)

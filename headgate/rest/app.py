@@ -1,0 +1,130 @@
+"""The REST API: every route in one list."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import BaseRoute
+
+from headgate.rest import errors
+from headgate.rest.admin import AdminEndpoints
+from headgate.rest.connectors import ConnectorEndpoints
+from headgate.rest.control import ControlEndpoints
+from headgate.rest.headers import ResponseHeaders
+from headgate.rest.internal import InternalEndpoints
+from headgate.rest.loggers import Loggers
+from headgate.rest.metrics import MetricsEndpoints
+from headgate.rest.offsets import OffsetEndpoints
+from headgate.rest.openapi import OpenApiEndpoints
+from headgate.rest.plugins import PluginEndpoints
+from headgate.rest.readiness import Readiness
+from headgate.rest.root import RootEndpoints
+from headgate.rest.routing import Resource
+from headgate.rest.settings import RestSettings
+from headgate.rest.topics import TopicEndpoints
+from headgate.runtime.herder import Herder
+
+
+def build_app(
+    herder: Herder,
+    settings: RestSettings,
+    *,
+    metrics: Callable[[], bytes] | None = None,
+    commit: str = "unknown",
+    loggers: Loggers | None = None,
+    extra: Sequence[BaseRoute] = (),
+) -> Starlette:
+    """The application of the main listeners.
+
+    `metrics` writes the Prometheus text; without it there is no /metrics. `extra` routes come last, e.g. the pages of
+    the UI. The admin endpoints are here unless `settings` has listeners of their own for them."""
+    routes = main_routes(herder, settings, commit)
+    if metrics is not None:
+        routes.append(Resource("/metrics", produces=None, GET=MetricsEndpoints(metrics).read))
+    if settings.admin_on_main:
+        routes += admin_routes(loggers or Loggers())
+    return _application(herder, settings, [*_described(routes), *extra])
+
+
+def build_admin_app(herder: Herder, settings: RestSettings, *, loggers: Loggers | None = None) -> Starlette:
+    """The application of the admin listeners, when they are not the main ones."""
+    return _application(herder, settings, _described(admin_routes(loggers or Loggers())))
+
+
+def main_routes(herder: Herder, settings: RestSettings, commit: str) -> list[Resource]:
+    root = RootEndpoints(herder, commit, settings.health_timeout)
+    connectors = ConnectorEndpoints(herder)
+    control = ControlEndpoints(herder)
+    offsets = OffsetEndpoints(herder)
+    topics = TopicEndpoints(herder)
+    plugins = PluginEndpoints(herder)
+    internal = InternalEndpoints(herder)
+    one = "/connectors/{connector}"
+    return [
+        Resource("/", GET=root.describe),
+        Resource("/health", GET=root.health),
+        Resource("/connectors", GET=connectors.names, POST=connectors.create),
+        Resource(one, GET=connectors.info, DELETE=connectors.delete),
+        Resource(f"{one}/config", GET=connectors.config, PUT=connectors.put_config, PATCH=connectors.patch_config),
+        Resource(f"{one}/status", GET=connectors.status),
+        Resource(f"{one}/tasks", GET=connectors.tasks, POST=internal.put_tasks),
+        Resource(f"{one}/tasks/{{task}}/status", GET=connectors.task_status),
+        Resource(f"{one}/tasks/{{task}}/restart", POST=control.restart_task),
+        Resource(f"{one}/pause", PUT=control.pause),
+        Resource(f"{one}/resume", PUT=control.resume),
+        Resource(f"{one}/stop", PUT=control.stop),
+        Resource(f"{one}/restart", POST=control.restart),
+        Resource(f"{one}/offsets", GET=offsets.read, PATCH=offsets.alter, DELETE=offsets.reset),
+        Resource(f"{one}/topics", GET=topics.active),
+        Resource(f"{one}/topics/reset", PUT=topics.reset),
+        Resource(f"{one}/fence", PUT=internal.fence),
+        Resource("/connector-plugins", GET=plugins.names),
+        Resource("/connector-plugins/{plugin}/config", GET=plugins.config),
+        Resource("/connector-plugins/{plugin}/config/validate", PUT=plugins.validate),
+    ]
+
+
+def admin_routes(loggers: Loggers) -> list[Resource]:
+    admin = AdminEndpoints(loggers)
+    return [
+        Resource("/admin/loggers", GET=admin.levels),
+        Resource("/admin/loggers/{logger}", GET=admin.level, PUT=admin.set_level),
+    ]
+
+
+def _described(routes: Sequence[Resource]) -> list[Resource]:
+    """With the description of exactly these."""
+    path = "/openapi.json"
+    described = OpenApiEndpoints((*(route.path for route in routes), path))
+    return [*routes, Resource(path, GET=described.document)]
+
+
+def _application(herder: Herder, settings: RestSettings, routes: Sequence[BaseRoute]) -> Starlette:
+    middleware = [Middleware(Readiness, herder)]
+    if settings.allow_origins:
+        middleware.insert(0, _cors(settings))
+    if settings.header_rules:
+        middleware.insert(0, Middleware(ResponseHeaders, settings.header_rules))
+    app = Starlette(
+        routes=routes,
+        middleware=middleware,
+        exception_handlers={HTTPException: errors.answer, Exception: errors.answer},
+    )
+    app.router.redirect_slashes = False  # Both forms are routed.
+    return app
+
+
+def _cors(settings: RestSettings) -> Middleware:
+    if "*" in settings.allow_origins:
+        return Middleware(
+            CORSMiddleware, allow_origins=["*"], allow_methods=settings.allow_methods, allow_headers=["*"]
+        )
+    patterns = "|".join(re.escape(origin).replace(r"\*", "[^/]*") for origin in settings.allow_origins)
+    return Middleware(
+        CORSMiddleware, allow_origin_regex=patterns, allow_methods=settings.allow_methods, allow_headers=["*"]
+    )

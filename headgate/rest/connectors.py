@@ -1,0 +1,88 @@
+"""/connectors: list, create, read, change, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from headgate.model import TaskId
+from headgate.rest import entities
+from headgate.rest.body import JsonResponse, read_json
+from headgate.rest.errors import unknown_class
+from headgate.rest.routing import connector_of, location
+from headgate.runtime.errors import ConnectorNotFound, StatusNotFound
+from headgate.runtime.herder import Herder
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorEndpoints:
+    herder: Herder
+
+    async def names(self, request: Request) -> Response:
+        wanted = request.query_params.getlist("expand")
+        names = self.herder.connector_names()
+        if not wanted:
+            return JsonResponse(names)
+        expanded = ((name, self._expand(name, wanted)) for name in names)
+        return JsonResponse({name: found for name, found in expanded if found is not None})
+
+    async def create(self, request: Request) -> Response:
+        asked = entities.CreateRequest.parse(await read_json(request))
+        with unknown_class():
+            info = await self.herder.call(lambda: self.herder.create(asked.name, asked.config, asked.initial_state))
+        return JsonResponse(entities.connector_info(info), 201, {"Location": location(request, info.name)})
+
+    async def info(self, request: Request) -> Response:
+        return JsonResponse(entities.connector_info(self.herder.connector_info(connector_of(request))))
+
+    async def config(self, request: Request) -> Response:
+        return JsonResponse(dict(self.herder.connector_info(connector_of(request)).config))
+
+    async def put_config(self, request: Request) -> Response:
+        name = connector_of(request)
+        config = entities.named(name, entities.parse_config(await read_json(request)))
+        with unknown_class():
+            created, info = await self.herder.call(lambda: self.herder.put_config(name, config))
+        if not created:
+            return JsonResponse(entities.connector_info(info))
+        return JsonResponse(entities.connector_info(info), 201, {"Location": location(request, name)})
+
+    async def patch_config(self, request: Request) -> Response:
+        name = connector_of(request)
+        asked = entities.parse_config(await read_json(request))
+        entities.check_name(name, asked)
+        # What is left is the name it has, or null: it would be removed, and put back as every missing name is.
+        changes: Mapping[str, str | None] = {key: value for key, value in asked.items() if key != "name"}
+        with unknown_class():
+            info = await self.herder.call(lambda: self.herder.patch_config(name, changes))
+        return JsonResponse(entities.connector_info(info))
+
+    async def delete(self, request: Request) -> Response:
+        name = connector_of(request)
+        await self.herder.call(lambda: self.herder.delete(name))
+        return Response(status_code=204)
+
+    async def tasks(self, request: Request) -> Response:
+        configs = self.herder.task_configs(connector_of(request))
+        return JsonResponse([entities.task_config(task, config) for task, config in configs])
+
+    async def status(self, request: Request) -> Response:
+        return JsonResponse(entities.connector_status(self.herder.connector_status(connector_of(request))))
+
+    async def task_status(self, request: Request) -> Response:
+        task = TaskId(connector_of(request), request.path_params["task"])
+        return JsonResponse(entities.task_status(task.task, self.herder.task_status(task)))
+
+    def _expand(self, name: str, wanted: list[str]) -> dict[str, Any] | None:
+        known: dict[str, Callable[[], dict[str, Any]]] = {
+            "status": lambda: entities.connector_status(self.herder.connector_status(name)),
+            "info": lambda: entities.connector_info(self.herder.connector_info(name)),
+        }
+        try:
+            return {each: known[each]() for each in dict.fromkeys(wanted) if each in known}
+        except (ConnectorNotFound, StatusNotFound):
+            return None  # Deleted since the names were listed: it is not there any more.

@@ -1,0 +1,261 @@
+"""JSON bodies: requests into frozen records, records into responses with the fields in the order of the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from headgate.api.config import Key, text_of
+from headgate.model import Config, ConnectorInfo, ConnectorStatus, Offset, Partition, State, Status, TargetState, TaskId
+from headgate.rest.body import Number
+from headgate.runtime.errors import BadRequest
+from headgate.runtime.plugins import Found
+from headgate.runtime.validation import ConfigInfo, ConfigInfos
+
+# Kafka Connect trims names as Java does: everything up to the blank, and nothing beyond it.
+_TRIMMED: Final = "".join(map(chr, range(0x21)))
+
+INITIAL_STATES: Final = {
+    "RUNNING": TargetState.STARTED,
+    "PAUSED": TargetState.PAUSED,
+    "STOPPED": TargetState.STOPPED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRequest:
+    name: str
+    config: Mapping[str, str | None]
+    initial_state: TargetState | None
+
+    @classmethod
+    def parse(cls, raw: object) -> CreateRequest:
+        fields = _fields(raw, "request body", ("name", "config", "initial_state"))
+        initial = _initial_state(fields.get("initial_state"))
+        name = fields.get("name")
+        if name is None:
+            name = ""  # Judged with the rest of the configuration, which has a message for it.
+        elif not _is_text(name):
+            raise BadRequest(f'"name" must be a string, not {_kind(name)}')
+        name = name.strip(_TRIMMED)
+        if fields.get("config") is None:
+            raise BadRequest('"config" is missing: expected an object with the connector\'s configuration')
+        return cls(name, named(name, parse_config(fields["config"], '"config"')), initial)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsRequest:
+    offsets: tuple[tuple[Partition | None, Offset | None], ...]
+
+    @classmethod
+    def parse(cls, raw: object) -> OffsetsRequest:
+        entries = _fields(raw, "request body", ("offsets",)).get("offsets")
+        if entries is None or entries == []:
+            raise BadRequest("Partitions / offsets need to be provided for an alter offsets request")
+        if not isinstance(entries, list):
+            raise BadRequest(f'"offsets" must be an array, not {_kind(entries)}')
+        return cls(tuple(_offset_entry(entry, f'"offsets"[{number}]') for number, entry in enumerate(entries)))
+
+
+def parse_config(raw: object, where: str = "request body") -> dict[str, str | None]:
+    """A flat configuration as text: `5` is "5", `true` is "true", null stays for validation to judge."""
+    if not isinstance(raw, dict):
+        raise BadRequest(f"{where} must be an object of configuration keys and values, not {_kind(raw)}")
+    for key, value in raw.items():
+        if isinstance(value, dict | list):
+            raise BadRequest(
+                f'{where}: the value of "{key}" must be a string, a number or a boolean, not {_kind(value)}'
+            )
+    return {key: _text(value) for key, value in raw.items()}
+
+
+def parse_task_configs(raw: object) -> list[Config]:
+    if not isinstance(raw, list):
+        raise BadRequest(f"request body must be an array of task configurations, not {_kind(raw)}")
+    return [cast(Config, parse_config(entry, f"request body[{number}]")) for number, entry in enumerate(raw)]
+
+
+def parse_level(raw: object) -> str:
+    if not isinstance(raw, dict):
+        raise BadRequest(f"request body must be an object with a level, not {_kind(raw)}")
+    level = raw.get("level")
+    if level is None:
+        raise BadRequest("Desired 'level' parameter was not specified in request.")
+    if isinstance(level, dict | list):
+        raise BadRequest(f'"level" must be a string, not {_kind(level)}')
+    return _text(level) or ""
+
+
+def named(name: str, config: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The configuration with the connector's name in it. Raises BadRequest if it has another one."""
+    check_name(name, config)
+    return {**config, "name": name}
+
+
+def check_name(name: str, config: Mapping[str, str | None]) -> None:
+    included = config.get("name")
+    if included is not None and included != name:
+        raise BadRequest(f"Connector name configuration ({included}) doesn't match connector name in the URL ({name})")
+
+
+def connector_info(info: ConnectorInfo) -> dict[str, Any]:
+    return {
+        "name": info.name,
+        "config": dict(info.config),
+        "tasks": [_task_id(task) for task in info.tasks],
+        "type": info.type.value,
+    }
+
+
+def task_config(task: TaskId, config: Config) -> dict[str, Any]:
+    return {"id": _task_id(task), "config": dict(config)}
+
+
+def connector_status(status: ConnectorStatus) -> dict[str, Any]:
+    return {
+        "name": status.name,
+        "connector": _state(status.connector),
+        "tasks": [task_status(task.id, task.status) for task in status.tasks],
+        "type": status.type.value,
+    }
+
+
+def task_status(number: int, status: Status) -> dict[str, Any]:
+    return {"id": number, **_state(status)}
+
+
+def offsets(entries: Sequence[tuple[Partition, Offset]]) -> dict[str, Any]:
+    return {"offsets": [{"partition": dict(partition), "offset": dict(offset)} for partition, offset in entries]}
+
+
+def plugin(found: Found) -> dict[str, Any]:
+    described = {"class": found.name, "type": found.kind.value}
+    return described if found.version is None else {**described, "version": found.version}
+
+
+def definition(key: Key) -> dict[str, Any]:
+    return {
+        "name": key.name,
+        "type": key.type.value,
+        "required": key.required,
+        "default_value": text_of(key.type, key.default),
+        "importance": key.importance.value,
+        "documentation": key.doc,
+        "group": key.group,
+        "order_in_group": key.order,
+        "width": key.width.value,
+        "display_name": key.display_name or key.name,
+        "dependents": list(key.dependents),
+    }
+
+
+def config_infos(infos: ConfigInfos) -> dict[str, Any]:
+    return {
+        "name": infos.name,
+        "error_count": infos.error_count,
+        "groups": list(infos.groups),
+        "configs": [_config_info(info) for info in infos.configs],
+    }
+
+
+def _config_info(info: ConfigInfo) -> dict[str, Any]:
+    def shown(value: object) -> str | None:
+        if info.key is not None:
+            return text_of(info.key.type, value)
+        return None if value is None else str(value)
+
+    value = info.value
+    return {
+        "definition": None if info.key is None else definition(info.key),
+        "value": None
+        if value is None
+        else {
+            "name": value.name,
+            "value": shown(value.value),
+            "recommended_values": [shown(each) for each in value.recommended_values],
+            "errors": list(value.errors),
+            "visible": value.visible,
+        },
+    }
+
+
+def _state(status: Status) -> dict[str, Any]:
+    shown = {"state": status.state.value, "worker_id": status.worker_id, "version": status.version}
+    # KIP-745: what is being restarted has no failure to show any more.
+    if status.trace and status.state is not State.RESTARTING:
+        shown["trace"] = status.trace
+    return shown
+
+
+def _task_id(task: TaskId) -> dict[str, Any]:
+    return {"connector": task.connector, "task": task.task}
+
+
+def _fields(raw: object, where: str, known: Collection[str]) -> dict[str, Any]:
+    if not isinstance(raw, dict):
+        raise BadRequest(f"{where} must be an object, not {_kind(raw)}")
+    unknown = [f'"{field}"' for field in raw if field not in known]
+    if unknown:
+        raise BadRequest(f"{where} has unknown fields: {', '.join(unknown)}; known fields are {', '.join(known)}")
+    return raw
+
+
+def _initial_state(raw: object) -> TargetState | None:
+    if raw is None:
+        return None
+    found = INITIAL_STATES.get(raw.upper()) if isinstance(raw, str) else None
+    if found is None:
+        raise BadRequest(f'"initial_state" must be one of {", ".join(INITIAL_STATES)} (in any case), not {_shown(raw)}')
+    return found
+
+
+def _offset_entry(raw: object, where: str) -> tuple[Partition | None, Offset | None]:
+    entry = _fields(raw, where, ("partition", "offset"))
+    if "partition" not in entry:
+        raise BadRequest(f"{where} has no partition: an entry needs a partition")
+    return _map(entry["partition"], f"{where}.partition"), _map(entry.get("offset"), f"{where}.offset")
+
+
+def _map(raw: object, where: str) -> dict[str, Any] | None:
+    if raw is None or isinstance(raw, dict):
+        return _plain(raw)  # type: ignore[no-any-return]
+    raise BadRequest(f"{where} must be an object or null, not {_kind(raw)}")
+
+
+def _plain(value: Any) -> Any:
+    """With numbers as Python's: offsets are values, not text."""
+    if isinstance(value, Number):
+        return value.value()
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list) else value
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and not isinstance(value, Number)
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return None if value is None else str(value)
+
+
+def _shown(value: object) -> str:
+    return f'"{value}"' if _is_text(value) else _kind(value)
+
+
+def _kind(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case Number():
+            return "a number"
+        case str():
+            return "a string"
+        case dict():
+            return "an object"
+    return "an array"

@@ -1,0 +1,202 @@
+"""The bodies, by name."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from headgate.rest.openapi.parts import Json, array_of, ref
+
+_TEXT: Final[Json] = {"type": "string"}
+_TEXT_OR_NULL: Final[Json] = {"type": ["string", "null"]}
+_OBJECT: Final[Json] = {"type": "object"}
+_OBJECT_OR_NULL: Final[Json] = {"type": ["object", "null"]}
+_NUMBER: Final[Json] = {"type": "integer"}
+_FLAG: Final[Json] = {"type": "boolean"}
+_CONNECTOR_TYPE: Final[Json] = {"enum": ["source", "sink", "unknown"]}
+# Something to see, and no control characters but those at the ends, which are cut off.
+_NAME: Final = (
+    r"^[\u0000-\u0020]*[^\u0000-\u0020\u007f-\u009f]"
+    r"([^\u0000-\u001f\u007f-\u009f]*[^\u0000-\u0020\u007f-\u009f])?[\u0000-\u0020]*$"
+)
+_STATES: Final = ["UNASSIGNED", "RUNNING", "PAUSED", "FAILED", "RESTARTING"]
+
+
+def _record(description: str, fields: Json, *optional: str, closed: bool = True) -> Json:
+    schema: dict[str, Any] = {"type": "object", "description": description, "properties": fields}
+    required = [name for name in fields if name not in optional]
+    if required:
+        schema["required"] = required
+    return {**schema, "additionalProperties": False} if closed else schema
+
+
+_STATE_FIELDS: Final[Json] = {"worker_id": _TEXT, "version": _TEXT_OR_NULL, "trace": _TEXT}
+
+SCHEMAS: Final[Json] = {
+    "Error": _record(
+        "What went wrong. `error_code` is the HTTP status.",
+        {"error_code": {"type": "integer", "minimum": 400, "maximum": 599}, "message": _TEXT_OR_NULL},
+    ),
+    "Worker": _record(
+        "The worker's version and the Kafka cluster it works with.",
+        {"version": _TEXT, "commit": _TEXT, "kafka_cluster_id": _TEXT_OR_NULL},
+    ),
+    "Health": _record(
+        "Whether the worker can handle requests.",
+        {"status": {"enum": ["healthy", "starting", "unhealthy"]}, "message": _TEXT},
+    ),
+    "Config": {
+        "type": "object",
+        "description": "A configuration: flat, all values as text.",
+        "additionalProperties": _TEXT,
+    },
+    "ConfigChange": {
+        "type": "object",
+        "description": "A configuration as sent: numbers and booleans are taken as text. In a PATCH, null removes.",
+        "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
+    },
+    "CreateConnector": _record(
+        "A new connector. `initial_state` is RUNNING, PAUSED or STOPPED in any case; RUNNING when absent.",
+        {
+            "name": {"type": "string", "pattern": _NAME},
+            "config": ref("ConfigChange"),
+            "initial_state": {
+                "oneOf": [
+                    {
+                        "type": "string",
+                        "pattern": "^([Rr][Uu][Nn][Nn][Ii][Nn][Gg]|[Pp][Aa][Uu][Ss][Ee][Dd]|"
+                        "[Ss][Tt][Oo][Pp][Pp][Ee][Dd])$",
+                    },
+                    {"type": "null"},
+                ]
+            },
+        },
+        "initial_state",
+    ),
+    "TaskId": _record("A task of a connector.", {"connector": _TEXT, "task": _NUMBER}),
+    "ConnectorInfo": _record(
+        "A connector, its configuration and its tasks.",
+        {"name": _TEXT, "config": ref("Config"), "tasks": array_of(ref("TaskId")), "type": _CONNECTOR_TYPE},
+    ),
+    "TaskInfo": _record("A task and its configuration.", {"id": ref("TaskId"), "config": ref("Config")}),
+    "ConnectorState": _record(
+        "State of a connector. `trace` is there after a failure.",
+        {"state": {"enum": [*_STATES, "STOPPED"]}, **_STATE_FIELDS},
+        "trace",
+    ),
+    "TaskState": _record(
+        "State of a task. `trace` is there after a failure.",
+        {"id": _NUMBER, "state": {"enum": _STATES}, **_STATE_FIELDS},
+        "trace",
+    ),
+    "ConnectorStatus": _record(
+        "States of a connector and its tasks.",
+        {
+            "name": _TEXT,
+            "connector": ref("ConnectorState"),
+            "tasks": array_of(ref("TaskState")),
+            "type": _CONNECTOR_TYPE,
+        },
+    ),
+    "Connectors": {
+        "description": "Names; with `expand`, an object by name with what was asked for.",
+        "oneOf": [
+            array_of(_TEXT),
+            {
+                "type": "object",
+                "additionalProperties": _record(
+                    "What was asked for.",
+                    {"status": ref("ConnectorStatus"), "info": ref("ConnectorInfo")},
+                    "status",
+                    "info",
+                ),
+            },
+        ],
+    },
+    "Offsets": _record(
+        "Offsets by partition: the connector's own for a source, `kafka_topic`, `kafka_partition` and `kafka_offset`"
+        " for a sink.",
+        {"offsets": array_of(_record("One partition.", {"partition": _OBJECT, "offset": _OBJECT}))},
+    ),
+    "OffsetsChange": _record(
+        "New offsets. Partitions that are not named keep theirs; one with an offset of null, or without, is reset.",
+        {
+            "offsets": {
+                "type": "array",
+                "minItems": 1,
+                "items": _record(
+                    "One partition.",
+                    {"partition": _OBJECT_OR_NULL, "offset": _OBJECT_OR_NULL},
+                    "offset",
+                ),
+            }
+        },
+    ),
+    "Message": _record("What was done.", {"message": _TEXT}),
+    "ActiveTopics": {
+        "type": "object",
+        "description": "The topics used, by the connector's name.",
+        "additionalProperties": _record("Topics.", {"topics": array_of(_TEXT)}),
+    },
+    "Plugin": _record(
+        "An installed plugin.",
+        {
+            "class": _TEXT,
+            "type": {"enum": ["sink", "source", "transformation", "predicate", "converter", "header_converter"]},
+            "version": _TEXT,
+        },
+        "version",
+    ),
+    "KeyDefinition": _record(
+        "A configuration key.",
+        {
+            "name": _TEXT,
+            "type": {"enum": ["BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD"]},
+            "required": _FLAG,
+            "default_value": _TEXT_OR_NULL,
+            "importance": {"enum": ["HIGH", "MEDIUM", "LOW"]},
+            "documentation": _TEXT,
+            "group": _TEXT_OR_NULL,
+            "order_in_group": _NUMBER,
+            "width": {"enum": ["NONE", "SHORT", "MEDIUM", "LONG"]},
+            "display_name": _TEXT,
+            "dependents": array_of(_TEXT),
+        },
+    ),
+    "KeyValue": _record(
+        "What was found for a key.",
+        {
+            "name": _TEXT,
+            "value": _TEXT_OR_NULL,
+            "recommended_values": array_of(_TEXT_OR_NULL),
+            "errors": array_of(_TEXT),
+            "visible": _FLAG,
+        },
+    ),
+    "Validation": _record(
+        "What validation found, key by key.",
+        {
+            "name": _TEXT,
+            "error_count": _NUMBER,
+            "groups": array_of(_TEXT),
+            "configs": array_of(
+                _record(
+                    "A key; its definition is null if nobody declared it.",
+                    {
+                        "definition": {"oneOf": [ref("KeyDefinition"), {"type": "null"}]},
+                        "value": {"oneOf": [ref("KeyValue"), {"type": "null"}]},
+                    },
+                )
+            ),
+        },
+    ),
+    "LoggerLevel": _record(
+        "A logger's level, and when it was last changed here, in milliseconds since 1970.",
+        {
+            "level": {"enum": ["OFF", "FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "ALL"]},
+            "last_modified": {"type": ["integer", "null"]},
+        },
+    ),
+    "LevelChange": _record(
+        "The level, in any case.", {"level": {"type": ["string", "number", "boolean"]}}, closed=False
+    ),
+}

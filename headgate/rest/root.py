@@ -1,0 +1,47 @@
+"""/ and /health: which worker this is, and whether it can do anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from headgate import __version__
+from headgate.rest.body import JsonResponse
+from headgate.runtime.errors import HerderError
+from headgate.runtime.herder import Herder
+
+STARTING: Final = "Worker is still starting up."
+HEALTHY: Final = "Worker has completed startup and is ready to handle requests."
+UNHEALTHY: Final = "Worker was unable to handle this request and may be unable to handle other requests."
+
+
+@dataclass(frozen=True, slots=True)
+class RootEndpoints:
+    herder: Herder
+    commit: str
+    health_timeout: float
+
+    async def describe(self, request: Request) -> Response:
+        cluster = self.herder.kafka_cluster_id
+        return JsonResponse({"version": __version__, "commit": self.commit, "kafka_cluster_id": cluster})
+
+    async def health(self, request: Request) -> Response:
+        """Healthy means that the herder's thread got to a request of ours; before it is ready nobody waits for it."""
+        if self.herder.ready:
+            try:
+                await self.herder.call(self.herder.noop, self.health_timeout)
+            except HerderError:
+                if self.herder.ready:
+                    return JsonResponse({"status": "unhealthy", "message": with_stage(UNHEALTHY, self.herder)}, 500)
+            else:
+                return JsonResponse({"status": "healthy", "message": HEALTHY})
+        return JsonResponse({"status": "starting", "message": with_stage(STARTING, self.herder)}, 503)
+
+
+def with_stage(message: str, herder: Herder) -> str:
+    """The message, and the sentence about what the herder is doing if there is one."""
+    stage = herder.stage
+    return f"{message} {stage}" if stage else message

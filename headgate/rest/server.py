@@ -1,0 +1,167 @@
+"""Server: the REST API on its sockets, in a thread of its own.
+
+The sockets are bound when a Server is made, which is meant to be the first thing a worker does: a port in use is then
+one sentence, and the worker knows its own address. Requests that come before `start()` wait in the backlog.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from types import TracebackType
+from typing import Final
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from headgate.rest.listeners import WILDCARDS, Bound, authority, bind_all
+from headgate.rest.settings import ADMIN_LISTENERS, RestSettings
+
+log = logging.getLogger(__name__)
+
+# Longer than clients commonly keep an idle connection to reuse it.
+_KEEP_ALIVE_S: Final = 75
+
+
+class Server:
+    """Binds in the constructor, which raises ListenerError; serves from `start()` to `stop()`, once."""
+
+    def __init__(self, settings: RestSettings) -> None:
+        self._settings = settings
+        self._bound = bind_all(settings.listeners, settings.tls)
+        self._admin: list[Bound] = []
+        try:
+            self._admin = bind_all(settings.admin_listeners or (), settings.admin_tls or settings.tls, ADMIN_LISTENERS)
+        except Exception:
+            _close(self._bound)
+            raise
+        self._servers: list[_Uvicorn] = []
+        self._thread: threading.Thread | None = None
+        self._started = threading.Event()
+        self._failure: Exception | None = None
+
+    @property
+    def addresses(self) -> list[str]:
+        """URLs as in `listeners`, with the ports really opened."""
+        return [each.url for each in self._bound]
+
+    @property
+    def admin_addresses(self) -> list[str]:
+        return [each.url for each in self._admin]
+
+    @property
+    def advertised_url(self) -> str:
+        """What other workers are told, e.g. `http://10.0.0.7:8083/`."""
+        scheme, host, port = self._advertised
+        return f"{scheme}://{authority(host, port)}/"
+
+    @property
+    def worker_id(self) -> str:
+        _, host, port = self._advertised
+        return f"{host}:{port}"
+
+    def start(self, app: ASGIApp, admin_app: ASGIApp | None = None) -> None:
+        """Returns when requests are being answered. `admin_app` is for the admin listeners."""
+        served = [(app, each) for each in self._bound]
+        served += [(admin_app, each) for each in self._admin if admin_app is not None]
+        self._servers = [_Uvicorn(app, bound) for app, bound in served]
+        self._thread = threading.Thread(target=self._run, name="headgate-rest", daemon=True)
+        self._thread.start()
+        self._started.wait()
+        if self._failure is not None:
+            raise self._failure
+        log.info("REST API listens on %s", ", ".join([*self.addresses, *self.admin_addresses]))
+
+    def stop(self, timeout: float = 5.0) -> None:
+        """Take no more connections, give running requests `timeout` seconds to end, then cut them off. May be repeated.
+
+        Called from any thread but the server's own."""
+        for server in self._servers:
+            server.end(timeout)
+        if self._thread is not None:
+            self._thread.join()
+        _close([*self._bound, *self._admin])
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except Exception as error:
+            self._failure = error  # Raised by start(); after that, only the log can tell.
+            if self._started.is_set():
+                log.exception("The REST API ended with an error")
+        finally:
+            self._started.set()
+
+    async def _serve(self) -> None:
+        serving = [asyncio.create_task(server.serve([server.bound.socket])) for server in self._servers]
+        while not all(server.started for server in self._servers) and not any(task.done() for task in serving):
+            await asyncio.sleep(0.001)
+        if all(server.started for server in self._servers):
+            self._started.set()
+        await asyncio.gather(*serving)
+
+    @cached_property
+    def _advertised(self) -> tuple[str, str, int]:
+        settings = self._settings
+        schemes = [each.listener.scheme for each in self._bound]
+        scheme = settings.advertised_listener or ("http" if "http" in schemes else "https")
+        listener = next((each.listener for each in self._bound if each.listener.scheme == scheme), None)
+        listener = listener or self._bound[0].listener
+        host = settings.advertised_host or (_own_address() if listener.host in WILDCARDS else listener.host)
+        return scheme, host, settings.advertised_port or listener.port
+
+
+class _Uvicorn(uvicorn.Server):
+    """One application on one socket."""
+
+    def __init__(self, app: ASGIApp, bound: Bound) -> None:
+        tls = bound.tls
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                log_level="warning",
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                timeout_keep_alive=_KEEP_ALIVE_S,
+                ssl_context_factory=None if tls is None else lambda config, default: tls,
+            )
+        )
+        self.bound: Final = bound
+
+    def end(self, timeout: float) -> None:
+        self.config.timeout_graceful_shutdown = timeout  # type: ignore[assignment]
+        self.should_exit = True
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield  # Signals are the command line's.
+
+
+def _close(bound: Sequence[Bound]) -> None:
+    for each in bound:
+        each.socket.close()
+
+
+def _own_address() -> str:
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return "127.0.0.1"

@@ -1,0 +1,103 @@
+"""Records go from a file through Kafka to a file: nothing lost, doubled or out of order."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from harness import JSON, Client, await_, lines, sink_config, source_config
+
+pytestmark = pytest.mark.spark
+
+
+def test_lines_of_a_file_arrive_in_another_file_in_order(client: Client, name: str, topic: str, tmp_path: Path) -> None:
+    written = [f"line {number}" for number in range(5000)]
+    (tmp_path / "in.txt").write_text("\n".join(written) + "\n")
+    client.create(f"{name}-in", source_config(tmp_path / "in.txt", topic))
+    client.create(f"{name}-out", sink_config(tmp_path / "out.txt", topic))
+    await_(lambda: len(lines(tmp_path / "out.txt")) >= 5000, "all lines arriving", 60)
+    assert lines(tmp_path / "out.txt") == written
+
+
+def test_lines_appended_later_arrive_too(client: Client, name: str, topic: str, tmp_path: Path) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text("one\n")
+    client.create(f"{name}-in", source_config(source, topic))
+    client.create(f"{name}-out", sink_config(tmp_path / "out.txt", topic))
+    await_(lambda: lines(tmp_path / "out.txt") == ["one"], "the first line")
+    with source.open("a") as file:
+        file.write("two\nthree, not yet ended")
+    await_(lambda: lines(tmp_path / "out.txt") == ["one", "two"], "the second line")
+    with source.open("a") as file:
+        file.write("\n")
+    await_(lambda: lines(tmp_path / "out.txt") == ["one", "two", "three, not yet ended"], "the third line")
+
+
+@pytest.mark.parametrize("schemas", ["true", "false"])
+def test_json_with_and_without_schemas_arrives_as_it_was(
+    client: Client, name: str, topic: str, tmp_path: Path, schemas: str
+) -> None:
+    (tmp_path / "in.txt").write_text('plain text\n"quoted", é\n')
+    converter = {"value.converter": JSON, "value.converter.schemas.enable": schemas}
+    client.create(f"{name}-in", source_config(tmp_path / "in.txt", topic, **converter))
+    client.create(f"{name}-raw", sink_config(tmp_path / "raw.txt", topic))
+    client.create(f"{name}-out", sink_config(tmp_path / "out.txt", topic, **converter))
+    await_(lambda: lines(tmp_path / "out.txt") == ["plain text", '"quoted", é'], "the lines")
+    await_(lambda: len(lines(tmp_path / "raw.txt")) == 2, "the bytes")
+    first = json.loads(lines(tmp_path / "raw.txt")[0])
+    schema = {"schema": {"type": "string", "optional": False}, "payload": "plain text"}
+    assert first == (schema if schemas == "true" else "plain text")
+
+
+def test_a_large_backlog_is_read_by_the_executors_and_loses_nothing(
+    client: Client, name: str, topic: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    count = 450_000
+    with (tmp_path / "in.txt").open("w") as file:
+        file.writelines(f"{number}\n" for number in range(count))
+    client.create(f"{name}-in", source_config(tmp_path / "in.txt", topic, **{"batch.size": "20000"}))
+
+    def all_sent() -> bool:
+        offsets = client.offsets(f"{name}-in")
+        return bool(offsets) and offsets[0]["offset"]["position"] == (tmp_path / "in.txt").stat().st_size
+
+    await_(all_sent, "the whole file sent", 90)
+    with caplog.at_level("INFO", logger="headgate.spark.sink_loop"):
+        client.create(f"{name}-out", sink_config(tmp_path / "out.txt", topic))
+        await_(lambda: _size(tmp_path / "out.txt") >= (tmp_path / "in.txt").stat().st_size, "all lines", 90)
+    assert "the executors read" in caplog.text
+    assert (tmp_path / "out.txt").read_text() == (tmp_path / "in.txt").read_text()
+
+    def committed() -> bool:
+        return sum(each["offset"]["kafka_offset"] for each in client.offsets(f"{name}-out")) == count
+
+    await_(committed, "the commit")
+    with (tmp_path / "in.txt").open("a") as file:
+        file.write("after the backlog\n")
+    await_(lambda: lines(tmp_path / "out.txt")[-1] == "after the backlog", "going on after it")
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def test_a_paused_sink_stays_in_its_group_and_goes_on_where_it_was(
+    client: Client, name: str, topic: str, tmp_path: Path
+) -> None:
+    source, out = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("one\n")
+    client.create(f"{name}-in", source_config(source, topic))
+    client.create(f"{name}-out", sink_config(out, topic))
+    await_(lambda: lines(out) == ["one"], "the first line")
+    client.put(f"{name}-out", "pause")
+    client.await_states(f"{name}-out", "PAUSED", "PAUSED")
+    partition = {"kafka_partition": 0, "kafka_topic": topic}
+    assert client.offsets(f"{name}-out") == [{"partition": partition, "offset": {"kafka_offset": 1}}]
+    with source.open("a") as file:
+        file.write("two\n")
+    await_(lambda: client.offsets(f"{name}-in")[0]["offset"]["position"] == 8, "the second line in Kafka")
+    assert lines(out) == ["one"]
+    client.put(f"{name}-out", "resume")
+    client.await_states(f"{name}-out", "RUNNING", "RUNNING")
+    await_(lambda: lines(out) == ["one", "two"], "the second line")

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import pytest
+from rest_fakes import FakeHerder
+from starlette.testclient import TestClient
+
+from headgate.rest.app import build_app
+from headgate.rest.loggers import Loggers
+from headgate.rest.settings import RestSettings
+
+
+@pytest.fixture
+def herder() -> FakeHerder:
+    return FakeHerder("a")
+
+
+@pytest.fixture
+def manager() -> logging.Manager:
+    """Loggers of a process that is not ours, so that no test changes the levels of its own."""
+    root = logging.RootLogger(logging.INFO)
+    return logging.Manager(root)
+
+
+@pytest.fixture
+def open_client(herder: FakeHerder, manager: logging.Manager) -> Callable[..., TestClient]:
+    """Makes a client of an application with the given settings."""
+
+    def make(settings: RestSettings | None = None) -> TestClient:
+        app = build_app(
+            herder.as_herder(), settings or RestSettings(), metrics=lambda: b"up 1\n", loggers=Loggers(manager)
+        )
+        return TestClient(app, base_url="http://worker:8083", raise_server_exceptions=False)
+
+    return make
+
+
+@pytest.fixture
+def client(open_client: Callable[..., TestClient]) -> TestClient:
+    return open_client()

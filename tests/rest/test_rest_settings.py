@@ -1,0 +1,164 @@
+"""What the REST API reads of the worker file: listeners, TLS, header rules."""
+
+from __future__ import annotations
+
+import ssl
+from email.utils import parsedate_to_datetime
+
+import pytest
+from starlette.datastructures import MutableHeaders
+
+from headgate.api.errors import ConfigError
+from headgate.rest.headers import Action, HeaderRule, parse_rules
+from headgate.rest.listeners import Listener, ListenerError, Tls
+from headgate.rest.settings import RestSettings
+
+
+def test_without_keys_the_api_listens_on_8083_and_has_the_admin_endpoints() -> None:
+    assert RestSettings.parse({}) == RestSettings()
+    assert RestSettings().admin_on_main
+    assert RestSettings.parse({}, ["http://127.0.0.1:8083"]).listeners == (Listener("http", "127.0.0.1", 8083),)
+
+
+def test_all_keys_are_read() -> None:
+    settings = RestSettings.parse(
+        {
+            "listeners": "http://:8083, HTTP://[::1]:0",
+            "admin.listeners": "http://localhost:9000",
+            "rest.advertised.host.name": "me.example",
+            "rest.advertised.port": "80",
+            "rest.advertised.listener": "HTTPS",
+            "access.control.allow.origin": "http://a, http://b",
+            "access.control.allow.methods": "GET, PUT",
+            "response.http.headers.config": "set X: y",
+        }
+    )
+    assert settings == RestSettings(
+        listeners=(Listener("http", "", 8083), Listener("http", "::1", 0)),
+        admin_listeners=(Listener("http", "localhost", 9000),),
+        advertised_host="me.example",
+        advertised_port=80,
+        advertised_listener="https",
+        allow_origins=("http://a", "http://b"),
+        allow_methods=("GET", "PUT"),
+        header_rules=(HeaderRule(Action.SET, "X", "y"),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "listener", "shown"),
+    [
+        ("http://:8083", Listener("http", "", 8083), "http://:8083"),
+        ("https://h.example:1/", Listener("https", "h.example", 1), "https://h.example:1"),
+        ("http://[::1]:8083", Listener("http", "::1", 8083), "http://[::1]:8083"),
+        (" http://0.0.0.0:0 ", Listener("http", "0.0.0.0", 0), "http://0.0.0.0:0"),
+    ],
+)
+def test_a_listener_is_read_and_shown(text: str, listener: Listener, shown: str) -> None:
+    assert Listener.parse(text) == listener
+    assert str(listener) == shown
+
+
+@pytest.mark.parametrize(
+    "text", ["8083", "localhost:8083", "http://localhost", "ftp://h:1", "http://h:65536", "http://h:-1", "http://h:1/x"]
+)
+def test_what_is_no_listener_is_refused_with_its_key(text: str) -> None:
+    with pytest.raises(ListenerError, match=r"in admin\.listeners is no listener: write http://host:port"):
+        Listener.parse(text, "admin.listeners")
+
+
+def test_an_unknown_advertised_listener_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"rest\.advertised\.listener"):
+        RestSettings.parse({"rest.advertised.listener": "ftp"})
+
+
+# --- TLS --------------------------------------------------------------------------------------------------------------
+
+PEM = {"ssl.keystore.type": "PEM", "ssl.keystore.location": "/k.pem"}
+
+
+@pytest.mark.parametrize(
+    ("config", "tls"),
+    [
+        ({}, None),
+        (PEM, Tls("/k.pem")),
+        ({f"listeners.https.{key}": value for key, value in PEM.items()}, Tls("/k.pem")),
+        (
+            {
+                **PEM,
+                "ssl.key.password": "secret",
+                "ssl.truststore.type": "pem",
+                "ssl.truststore.location": "/ca.pem",
+                "ssl.client.auth": "required",
+            },
+            Tls("/k.pem", None, "secret", "/ca.pem", ssl.CERT_REQUIRED),
+        ),
+        ({**PEM, "listeners.https.ssl.client.auth": "required"}, None),
+        ({"ssl.keystore.location": "/clients.jks"}, None),
+    ],
+)
+def test_pem_files_are_found_under_apache_s_keys(config: dict[str, str], tls: Tls | None) -> None:
+    assert RestSettings.parse(config).tls == tls
+
+
+@pytest.mark.parametrize(
+    ("config", "key"),
+    [
+        ({"listeners": "https://:1", "ssl.keystore.location": "/k.jks"}, "ssl.keystore.type"),
+        ({"listeners.https.ssl.keystore.location": "/k.p12", "listeners.https.ssl.keystore.type": "PKCS12"}, "PKCS12"),
+        ({**PEM, "listeners": "https://:1", "ssl.truststore.location": "/t.jks"}, "ssl.truststore.type"),
+        ({**PEM, "ssl.client.auth": "maybe"}, "ssl.client.auth"),
+    ],
+)
+def test_stores_that_are_not_pem_are_refused_where_https_needs_them(config: dict[str, str], key: str) -> None:
+    with pytest.raises(ConfigError, match=key):
+        RestSettings.parse(config)
+
+
+# --- header rules -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("", ()),
+        ("set X-Frame-Options: DENY", (HeaderRule(Action.SET, "X-Frame-Options", "DENY"),)),
+        (
+            'add X-XSS-Protection: 1; mode=block, "SET Cache-Control: no-cache, no-store" ,setDate Expires:1000',
+            (
+                HeaderRule(Action.ADD, "X-XSS-Protection", "1; mode=block"),
+                HeaderRule(Action.SET, "Cache-Control", "no-cache, no-store"),
+                HeaderRule(Action.SET_DATE, "Expires", "1000"),
+            ),
+        ),
+        ("addDate Last-Modified: 0", (HeaderRule(Action.ADD_DATE, "Last-Modified", "0"),)),
+    ],
+)
+def test_header_rules_are_read(text: str, rules: tuple[HeaderRule, ...]) -> None:
+    assert parse_rules(text) == rules
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "X: y",
+        "remove X: y",
+        "set X",
+        "set X Y: z",
+        'set "X: y',
+        "setDate Expires: soon",
+        "set X: a\r\nb: c",
+    ],
+)
+def test_unreadable_header_rules_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"response\.http\.headers\.config"):
+        parse_rules(text)
+
+
+def test_set_replaces_add_adds_and_dates_count_from_now() -> None:
+    headers = MutableHeaders({"x": "old", "y": "old"})
+    for rule in parse_rules("set X: new, add Y: new, setDate Expires: 60000, addDate Expires: 0"):
+        rule.apply(headers, now=1_000_000)
+    assert headers.getlist("x") == ["new"]
+    assert headers.getlist("y") == ["old", "new"]
+    assert [parsedate_to_datetime(date).timestamp() for date in headers.getlist("expires")] == [1_000_060, 1_000_000]
