@@ -19,7 +19,7 @@ class Window:
     def add(self, value: float) -> None:
         now = self._clock()
         if not self._buckets or now - self._buckets[-1][0] >= self._seconds:
-            self._buckets = [*self._buckets[-(self._samples - 1) :], [now, 0, 0.0, float("-inf")]]
+            self._buckets = [*self._buckets, [now, 0, 0.0, float("-inf")]][-self._samples :]
         bucket = self._buckets[-1]
         bucket[1] += 1
         bucket[2] += value

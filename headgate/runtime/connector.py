@@ -12,6 +12,7 @@ import logging
 import threading
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from headgate.api.connector import Connector
@@ -29,15 +30,17 @@ GRACEFUL_STOP_S: Final = 5.0
 """How long a connector's `stop` may take before it is given up on."""
 
 
-def in_thread(call: Callable[[], T], name: str) -> asyncio.Future[T]:
-    """Runs `call` in a daemon thread: one that never returns neither blocks the herder nor the end of the process."""
+def in_thread(call: Callable[[], T], name: str, late: Callable[[T], None] | None = None) -> asyncio.Future[T]:
+    """Runs `call` in a daemon thread: one that never returns neither blocks the herder nor the end of the process.
+    If it returns after all, when it was given up on, `late` gets the result, in a thread too."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
     def finish(result: T | None, error: BaseException | None) -> None:
-        if future.done():
-            return  # given up on
-        if error is None:
+        if future.done():  # given up on
+            if late is not None and error is None:
+                in_thread(lambda: late(result), f"{name}-late")  # type: ignore[arg-type]
+        elif error is None:
             future.set_result(result)  # type: ignore[arg-type]
         else:
             future.set_exception(error)
@@ -51,7 +54,7 @@ def in_thread(call: Callable[[], T], name: str) -> asyncio.Future[T]:
             caught = RuntimeError(f"StopIteration: {error}")  # a future refuses to carry one
         except BaseException as error:
             caught = error
-        if not loop.is_closed():
+        with suppress(RuntimeError):  # the loop may have been closed meanwhile
             loop.call_soon_threadsafe(finish, result, caught)
 
     context = contextvars.copy_context()
@@ -73,6 +76,12 @@ class ConnectorInstance:
         self._plugin: Connector | None = None
         self._running: asyncio.Future[Any] | None = None
 
+    @property
+    def silent(self) -> bool:
+        """It is stopped: what threads of its plugin may still say is no longer about it."""
+        called = self._running is not None and not self._running.done()
+        return self.phase is Phase.STOPPED and not called
+
     async def to(self, target: TargetState) -> bool:
         """Brings it to `target`; whether anything changed. Raises StartFailed; the phase is then FAILED."""
         call, following = PHASES[self.phase, target]
@@ -83,6 +92,8 @@ class ConnectorInstance:
             await self._start()
         elif call is Call.STOP:
             await self._stop(forgiving=target is TargetState.STOPPED)
+        if self.phase is Phase.FAILED and following is not Phase.STOPPED:  # it told so itself, while it was called
+            raise StartFailed(f"Failed to transition connector {self.name} to state {target.value}")
         self.phase = following
         if following is Phase.STOPPED:
             # KIP-875: whatever it was before, it can be started again; so the next start gets a new object.
@@ -119,15 +130,16 @@ class ConnectorInstance:
             self._running.set_exception(Superseded(f"Connector {self.name} was given up on: a newer request came in"))
 
     async def _start(self) -> None:
-        def start() -> None:
-            if self._plugin is None:
-                plugin = self._found.connector()
-                plugin.context = self._context
-                self._plugin = plugin
-            self._plugin.start(dict(self.config))
+        known = self._plugin
+
+        def start() -> Connector:
+            plugin = self._found.connector() if known is None else known
+            plugin.context = self._context
+            plugin.start(dict(self.config))
+            return plugin
 
         try:
-            await self._run(start, "starting")
+            self._plugin = await self._run(start, "starting", self._stop_late)
         except Superseded:
             self.fail("The connector did not return from start() before a newer request came in")
             raise
@@ -154,9 +166,16 @@ class ConnectorInstance:
             self.fail(trace_of(error))
             raise StartFailed(f"Connector {self.name} failed while it was stopped") from error
 
-    def _run(self, call: Callable[[], T], doing: str) -> asyncio.Future[T]:
+    def _stop_late(self, plugin: Connector) -> None:
+        log.warning("Connector %s came back from start() after it had been given up on, and is stopped", self.name)
+        try:
+            plugin.stop()
+        except Exception:
+            log.exception("Connector %s failed while it was stopped", self.name)
+
+    def _run(self, call: Callable[[], T], doing: str, late: Callable[[T], None] | None = None) -> asyncio.Future[T]:
         with about(self.name):
-            self._running = in_thread(call, f"connector-{self.name}-{doing}")
+            self._running = in_thread(call, f"connector-{self.name}-{doing}", late)
         return self._running
 
 

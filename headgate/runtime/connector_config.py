@@ -37,8 +37,10 @@ CONVERTERS: Final = ("key.converter", "value.converter", "header.converter")
 
 
 def _name(key: str, value: Any) -> None:
+    if value is None:
+        return  # reported as missing already
     if not value:
-        raise ConfigError.invalid(key, value or "", "String may not be empty")
+        raise ConfigError.invalid(key, value, "String may not be empty")
     codes = [str(ord(char)) for char in value if ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0]
     if codes:
         reason = f"String may not contain control sequences but had the following ASCII chars: {', '.join(codes)}"

@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from headgate.log import about
@@ -36,11 +36,16 @@ class HerderLoop:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        if left:
+            self._loop.run_until_complete(asyncio.wait(left, timeout=1))
         self._loop.close()
 
     def post(self, call: Callable[[], None]) -> None:
         """From any thread: runs `call` on the herder's thread."""
-        if not self._loop.is_closed():
+        with suppress(RuntimeError):  # the loop may have been closed
             self._loop.call_soon_threadsafe(call)
 
     def submit(self, command: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
@@ -50,13 +55,16 @@ class HerderLoop:
         return asyncio.run_coroutine_threadsafe(command(), self._loop)
 
     async def call(self, command: Callable[[], Coroutine[Any, Any, T]], timeout: float = 90.0) -> T:
-        """From another event loop: the command's result, or RequestTimeout; the command itself goes on then."""
+        """From another event loop: the command's result, or RequestTimeout; the command itself goes on then.
+        ShuttingDown, if the herder ended before the command did."""
         waiting = asyncio.wrap_future(self.submit(command))
         done, _ = await asyncio.wait({waiting}, timeout=timeout)
         if not done:
             waiting.add_done_callback(lambda late: late.cancelled() or late.exception())
             summary = self.stages.summary
             raise RequestTimeout(f"Request timed out. {summary}" if summary else "Request timed out")
+        if waiting.cancelled():
+            raise ShuttingDown
         return waiting.result()
 
     def spawn(self, work: Coroutine[Any, Any, None], what: str) -> None:

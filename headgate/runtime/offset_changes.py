@@ -35,11 +35,7 @@ class OffsetChanges:
         if self._found(connector).connector_type is ConnectorType.SINK:
             problem = f"Failed to retrieve consumer group offsets for sink connector {connector.name}"
             return rules.sink_entries(await self._read_group(connector, problem))
-        try:
-            return await in_thread(lambda: self._store.all(connector.name), "read-offsets")
-        except Exception as error:
-            log.exception("Reading the offsets of %s", connector.name)
-            raise OffsetsError(f"Failed to retrieve offsets for source connector {connector.name}") from error
+        return await self._read_source(connector, f"Failed to retrieve offsets for source connector {connector.name}")
 
     async def alter(self, connector: ConnectorView, changes: Sequence[rules.Change]) -> str:
         rules.require_stopped(connector)
@@ -65,7 +61,8 @@ class OffsetChanges:
             known = await self._hook(found, connector, dict.fromkeys(current))
             await self._delete_group(connector)
         else:
-            stored = await in_thread(lambda: self._store.all(connector.name), "read-offsets")
+            problem = f"Failed to modify offsets for source connector {connector.name}"
+            stored = await self._read_source(connector, problem)
             gone: list[tuple[Partition, Offset | None]] = [(partition, None) for partition, _ in stored]
             known = await self._hook(found, connector, gone)
             await self._write_source(connector, gone)
@@ -91,6 +88,13 @@ class OffsetChanges:
         except Exception as error:
             log.warning("Connector refused to have its offsets changed", exc_info=True)
             raise rules.hook_failure(error, kind, connector.name) from error
+
+    async def _read_source(self, connector: ConnectorView, problem: str) -> list[tuple[Partition, Offset]]:
+        try:
+            return await in_thread(lambda: self._store.all(connector.name), "read-offsets")
+        except Exception as error:
+            log.exception("Reading the offsets of %s", connector.name)
+            raise OffsetsError(problem) from error
 
     async def _write_source(self, connector: ConnectorView, entries: list[tuple[Partition, Offset | None]]) -> None:
         if not entries:

@@ -117,11 +117,9 @@ class Plugins:
         broken: list[Broken] = []
         for entry in metadata.entry_points(group=GROUP):
             try:
-                loaded = entry.load()
-            except Exception as error:
+                classes.extend(_entry_point(entry.load()))
+            except (Exception, SystemExit) as error:
                 broken.append(Broken(f"entry point {entry.name} = {entry.value}", _reason(error)))
-                continue
-            classes.extend(_classes_in(loaded) if inspect.ismodule(loaded) else [loaded])
         folders: list[str] = []
         for folder in plugin_path:
             _scan_folder(Path(folder).expanduser(), classes, broken, folders)
@@ -132,7 +130,8 @@ class Plugins:
     def find(self, name: str, *kinds: Kind) -> Found:
         """Raises PluginNotFound, which lists what there is."""
         for kind in kinds:
-            found = self._index.get((kind, name))
+            # Properties files keep blanks at the end of a line.
+            found = self._index.get((kind, name.strip()))
             if found is not None:
                 return found
         wanted = _WANTED[kinds[0]]
@@ -175,6 +174,14 @@ def _short_names(full: str, kind: Kind) -> set[str]:
     return {simple, simple.removesuffix(suffix)} if simple != suffix else {simple}
 
 
+def _entry_point(loaded: object) -> list[type[Plugin]]:
+    if inspect.ismodule(loaded):
+        return _classes_in(loaded)
+    if inspect.isclass(loaded) and issubclass(loaded, Plugin) and _describable(loaded):
+        return [loaded]
+    raise TypeError(f"{loaded!r} is not a plugin that could be built")
+
+
 def _scan_folder(folder: Path, classes: list[type[Plugin]], broken: list[Broken], folders: list[str]) -> None:
     try:
         entries = sorted(folder.iterdir())
@@ -199,10 +206,12 @@ def _load_module(entry: Path, classes: list[type[Plugin]], broken: list[Broken])
     name = entry.stem
     try:
         module = importlib.import_module(name)
-        origin = Path(module.__file__ or "").resolve()
+        file = getattr(module, "__file__", None)
+        origin = Path(file).resolve() if file else None
         expected = entry.resolve() if entry.is_file() else entry.resolve() / "__init__.py"
         if origin != expected:
-            raise ImportError(f"the module name {name} is already taken by {origin or 'a built-in'}: rename the file")
+            owner = origin or "a module of Python itself"
+            raise ImportError(f"the module name {name} is already taken by {owner}: rename the file")
         classes.extend(_classes_in(module))
     except (Exception, SystemExit) as error:
         broken.append(Broken(str(entry), _reason(error)))

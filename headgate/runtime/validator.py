@@ -45,15 +45,16 @@ class Validator:
                 undefined.append(ConfigInfo(None, values[key]))
         own_def, own_values = self._own(found, given)
         converters = [info for key in _CONVERTER_ORDER for info in self._converter_keys(key, values, given)]
-        infos = [
+        declared = [
             *(each for each in undefined if each.value and each.value.name not in own_def),
             *(ConfigInfo(key, values[key.name]) for key in framework if key.name not in own_def),
             *(ConfigInfo(own_def.get(name), value) for name, value in own_values.items()),
-            *converters,
         ]
         groups = dict.fromkeys([*framework.groups, *own_def.groups, *_groups(converters)])
-        count = sum(len(info.value.errors) for info in infos if info.value is not None)
-        return ConfigInfos(str(config[keys.CONNECTOR_CLASS]), count, list(groups), infos)
+        # As Apache counts: every message of the connector's keys, but each converter key once.
+        count = sum(len(info.value.errors) for info in declared if info.value is not None)
+        count += sum(1 for info in converters if info.value is not None and info.value.errors)
+        return ConfigInfos(str(config[keys.CONNECTOR_CLASS]), count, list(groups), [*declared, *converters])
 
     def _connector(self, config: Mapping[str, str | None]) -> Found:
         name = config.get(keys.CONNECTOR_CLASS)
@@ -61,7 +62,7 @@ class Validator:
             shown = ", ".join(f"{key}={'null' if value is None else value}" for key, value in config.items())
             raise BadRequest(f"Connector config {{{shown}}} contains no connector type")
         try:
-            return self._plugins.find_connector(name.strip())
+            return self._plugins.find_connector(name)
         except PluginNotFound as error:
             raise BadRequest(str(error)) from None
 
@@ -108,7 +109,7 @@ class Validator:
             if name is None:
                 continue
             try:
-                self._plugins.find(name.strip(), kind)
+                self._plugins.find(name, kind)
             except PluginNotFound:
                 reason = f"Class {name} could not be found."
                 values[key].errors.append(str(ConfigError.invalid(key, name, reason)))

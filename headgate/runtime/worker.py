@@ -34,6 +34,8 @@ class LiveTask:
     running: RunningTask | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     given_up: bool = False
+    started: bool = False
+    """It has been running: a failure from now on is no failed start."""
 
 
 class Worker:
@@ -67,17 +69,18 @@ class Worker:
             with about(spec.id):
                 live.running = self._runner.start(spec, _Listener(self, live))
         except Exception as error:
-            self.fail_task(spec.id, trace_of(error))
+            self.fail_task(spec.id, trace_of(error), live)
             live.ended.set()
             return
         live.running.when_ended(lambda: self.post(live.ended.set))
 
-    def fail_task(self, task: TaskId, trace: str) -> None:
+    def fail_task(self, task: TaskId, trace: str, live: LiveTask | None = None) -> None:
         """A task that never came to live as an instance, or whose instance failed."""
-        self.task_starts.failures += 1
+        if live is None or not live.started:
+            self.task_starts.failures += 1
         with about(task):
             log.error("Task failed and will not run again until it is restarted\n%s", trace)
-        self._board.task(task, Event.FAILURE, trace)
+        self._board.task(task, Event.FAILURE, trace, live.spec.version if live else None)
 
     async def stop_tasks(self, tasks: Sequence[TaskId]) -> None:
         """Stops these and waits for them, one deadline for all; those that are late are given up on."""
@@ -95,6 +98,7 @@ class Worker:
                     log.error("Task did not stop within %.1f s and is given up on", self._graceful_timeout_s)
                 live.running.cancel()
             live.given_up = True  # whatever it still says is not about the task that may replace it
+        for task in tasks:  # also those that never came to live: what comes next begins anew
             self._board.task(task, Event.SHUTDOWN)
 
     def switch_tasks(self, name: str, target: TargetState) -> None:
@@ -106,12 +110,16 @@ class Worker:
 
     def on_task(self, live: LiveTask, event: Event, trace: str | None = None) -> None:
         """A task's thread reported something; on the herder's thread by now."""
-        if live.given_up:
-            return
-        if event is Event.FAILURE:
-            self.fail_task(live.spec.id, trace or "")
-        elif event is not Event.SHUTDOWN:  # the end of a stop is written by who asked for it
-            self._board.task(live.spec.id, event, version=live.spec.version)
+        task = live.spec.id
+        if self.tasks.get(task) is not live:  # it is being stopped: who asked for that writes its status
+            if event is Event.FAILURE:
+                with about(task):
+                    log.error("Task failed while it was stopped\n%s", trace)
+        elif event is Event.FAILURE:
+            self.fail_task(task, trace or "", live)
+        elif event is not Event.SHUTDOWN:
+            live.started = live.started or event is Event.STARTUP
+            self._board.task(task, event, version=live.spec.version)
 
     def on_topic(self, live: LiveTask, topic: str) -> None:
         if not live.given_up:

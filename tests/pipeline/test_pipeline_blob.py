@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
@@ -19,6 +20,8 @@ from headgate.pipeline.tolerance import ToleranceExceeded
 
 RECORDS = Output(Kind.RECORDS)
 VALUES = Output(Kind.TABLE, ("value",))
+
+Mapping = Callable[[Job], Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]]
 
 
 def run(job: Job) -> Result:
@@ -161,15 +164,22 @@ def test_batches_of_a_dataframe_are_mapped_one_by_one() -> None:
     assert all(isinstance(batch, pa.RecordBatch) for batch in found)
 
 
-def test_an_error_in_a_dataframe_is_raised() -> None:
-    mapped = blob.map_batches(Job(blob.pack_spec(chain_spec(value=JSON)), VALUES))
+def test_batches_of_a_dataframe_become_pickled_lists_of_records() -> None:
+    mapped = blob.map_records(Job(blob.pack_spec(chain_spec(step(DropShort))), RECORDS))
+    batches = [consumed([b"a", b"bb"]).to_batches()[0], consumed([b"a"]).to_batches()[0]]
+    lists = [pickle.loads(batch.column("records")[0].as_py()) for batch in mapped(iter(batches))]
+    assert [[(each.value, each.offset) for each in records] for records in lists] == [[("bb", 11)], []]
+
+
+@pytest.mark.parametrize(("mapping", "output"), [(blob.map_batches, VALUES), (blob.map_records, RECORDS)])
+def test_an_error_in_a_dataframe_is_raised(mapping: Mapping, output: Output) -> None:
+    mapped = mapping(Job(blob.pack_spec(chain_spec(value=JSON)), output))
     with pytest.raises(ToleranceExceeded, match="offset=10"):
         list(mapped(iter(consumed([b"{"]).to_batches())))
 
 
-def test_the_mapping_function_travels_without_the_chains_of_this_process() -> None:
-    mapped = blob.map_batches(Job(blob.pack_spec(chain_spec()), VALUES))
-    data = cloudpickle.dumps(mapped)  # type: ignore[no-untyped-call]
+@pytest.mark.parametrize(("mapping", "output"), [(blob.map_batches, VALUES), (blob.map_records, RECORDS)])
+def test_the_mapping_function_travels_without_the_chains_of_this_process(mapping: Mapping, output: Output) -> None:
+    data = cloudpickle.dumps(mapping(Job(blob.pack_spec(chain_spec()), output)))  # type: ignore[no-untyped-call]
     assert b"_Chains" not in data
-    batches = consumed([b"a"]).to_batches()
-    assert [batch.to_pylist() for batch in pickle.loads(data)(iter(batches))] == [[{"value": "a"}]]
+    assert [batch.num_rows for batch in pickle.loads(data)(iter(consumed([b"a"]).to_batches()))] == [1]

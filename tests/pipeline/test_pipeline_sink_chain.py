@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pipeline_plugins import (
     BAD,
     BYTES,
+    DECIMALS,
     ENVELOPE,
     JSON,
     TEXT,
-    DECIMALS,
     Append,
     AsDecimal,
     DropShort,

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from headgate.model import ConnectorType, State, Status, TaskId
+from headgate.runtime.board import StatusBoard
+from headgate.runtime.errors import StatusNotFound
+from headgate.runtime.lifecycle import Event
+from headgate.storage.memory import MemoryStatusStore
+
+TASK = TaskId("orders", 0)
+
+
+@pytest.fixture
+def store() -> MemoryStatusStore:
+    return MemoryStatusStore()
+
+
+@pytest.fixture
+def board(store: MemoryStatusStore) -> StatusBoard:
+    return StatusBoard(store, "me:8083")
+
+
+def test_the_first_event_of_an_unknown_instance_counts_from_unassigned(
+    board: StatusBoard, store: MemoryStatusStore
+) -> None:
+    board.connector("orders", Event.STARTUP, version="1.0")
+    board.task(TASK, Event.PAUSE, version="1.0")
+    assert store.connector("orders") == Status(State.RUNNING, "me:8083", None, "1.0")
+    assert store.task(TASK) == Status(State.PAUSED, "me:8083", None, "1.0")
+
+
+def test_a_failure_has_its_trace_and_what_follows_has_not(board: StatusBoard, store: MemoryStatusStore) -> None:
+    board.task(TASK, Event.FAILURE, "boom")
+    assert store.task(TASK) == Status(State.FAILED, "me:8083", "boom")
+    board.task(TASK, Event.SHUTDOWN)
+    assert store.task(TASK) == Status(State.UNASSIGNED, "me:8083")
+
+
+@pytest.mark.kip(875, "tasks are never STOPPED, only gone")
+def test_what_cannot_happen_is_logged_and_changes_nothing(
+    board: StatusBoard, store: MemoryStatusStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    board.task(TASK, Event.FAILURE, "boom")
+    board.connector("orders", Event.FAILURE, "boom")
+    with caplog.at_level(logging.ERROR):
+        board.task(TASK, Event.STARTUP)
+        board.task(TASK, Event.STOP)
+        board.connector("orders", Event.STARTUP)
+    assert store.task(TASK) == store.connector("orders") == Status(State.FAILED, "me:8083", "boom")
+    assert [record.getMessage() for record in caplog.records] == [
+        "Status of task orders-0 left as it is: startup cannot happen to what is FAILED",
+        "Status of task orders-0 left as it is: stop cannot happen to what is FAILED",
+        "Status of connector orders left as it is: startup cannot happen to what is FAILED",
+    ]
+
+
+def test_what_is_deleted_has_no_status(board: StatusBoard, store: MemoryStatusStore) -> None:
+    board.connector("orders", Event.STARTUP)
+    board.task(TASK, Event.STARTUP)
+    board.task(TASK, Event.DELETE)
+    assert (store.task(TASK), list(store.connectors())) == (None, ["orders"])
+    board.connector("orders", Event.DELETE)
+    assert list(store.connectors()) == []
+
+
+def test_a_connector_is_shown_with_its_tasks_sorted_by_number(board: StatusBoard) -> None:
+    for number in (10, 9, 2):
+        board.task(TaskId("orders", number), Event.STARTUP)
+    board.connector("orders", Event.STARTUP)
+    shown = board.status("orders", ConnectorType.SINK)
+    assert (shown.name, shown.type, shown.connector.state) == ("orders", ConnectorType.SINK, State.RUNNING)
+    assert [each.id for each in shown.tasks] == [2, 9, 10]
+
+
+def test_what_has_no_status_is_not_found(board: StatusBoard) -> None:
+    with pytest.raises(StatusNotFound, match="^No status found for connector orders$"):
+        board.status("orders", ConnectorType.UNKNOWN)
+    with pytest.raises(StatusNotFound, match="^No status found for task orders-0$"):
+        board.task_status(TASK)
+    board.task(TASK, Event.STARTUP)
+    assert board.task_status(TASK).state is State.RUNNING
