@@ -43,6 +43,9 @@ Rule = Callable[[str, str], Settings]
 
 INT: Final = 2**31 - 1
 
+QUIET: Final[Mapping[str, Any]] = {"log_level": 3}
+"""librdkafka warns of what it is about to put right by itself; what lasts comes through the error callback."""
+
 
 def translate(kind: ClientKind, config: Mapping[str, str]) -> Translated:
     """`config` for a client of this kind. Needs no broker, makes no client. Raises ClientConfigError."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from headgate.api.errors import ConnectError
-from headgate.clients import ClientKind, translate
+from headgate.clients import QUIET, ClientKind, translate
 from headgate.model import Config
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Delivery:
         if translated.ignored:
             log.info("Producer settings without meaning here are ignored: %s", ", ".join(translated.ignored))
         # Only failures are called back: a Python call for every record that arrived would cost more than sending it.
-        settings = {"queue.buffering.max.messages": 1_000_000, "linger.ms": 5, **translated.config}
+        settings = {**QUIET, "queue.buffering.max.messages": 1_000_000, "linger.ms": 5, **translated.config}
         settings |= {"on_delivery": self._on_delivery, "delivery.report.only.error": True, "error_cb": self._on_error}
         self._producer = Producer(settings, logger=log)
         self._may_go_on = may_go_on

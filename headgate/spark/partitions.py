@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from headgate.clients import ClientKind, translate
+from headgate.clients import QUIET, ClientKind, translate
 from headgate.model import Config, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class Partitions:
         ignored = [key for key in translated.ignored if key != "max.poll.records"]
         if ignored:
             log.info("Consumer settings without meaning here are ignored: %s", ", ".join(ignored))
-        settings: dict[str, Any] = {"allow.auto.create.topics": True, **translated.config}
+        settings: dict[str, Any] = {**QUIET, "allow.auto.create.topics": True, **translated.config}
         settings["enable.auto.commit"] = False
         settings["enable.auto.offset.store"] = False
         settings["error_cb"] = self._on_error

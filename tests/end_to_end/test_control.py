@@ -134,7 +134,7 @@ def _restarting(body: Any) -> tuple[bool, list[int]]:
     return body["connector"]["state"] == "RESTARTING", tasks
 
 
-@pytest.mark.kip(745, "includeTasks × onlyFailed: which instances are restarted")
+@pytest.mark.kip(745, "includeTasks and onlyFailed: which instances are restarted")
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

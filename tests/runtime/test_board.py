@@ -76,9 +76,9 @@ def test_a_connector_is_shown_with_its_tasks_sorted_by_number(board: StatusBoard
 
 
 def test_what_has_no_status_is_not_found(board: StatusBoard) -> None:
-    with pytest.raises(StatusNotFound, match="^No status found for connector orders$"):
+    with pytest.raises(StatusNotFound, match=r"^No status found for connector orders$"):
         board.status("orders", ConnectorType.UNKNOWN)
-    with pytest.raises(StatusNotFound, match="^No status found for task orders-0$"):
+    with pytest.raises(StatusNotFound, match=r"^No status found for task orders-0$"):
         board.task_status(TASK)
     board.task(TASK, Event.STARTUP)
     assert board.task_status(TASK).state is State.RUNNING

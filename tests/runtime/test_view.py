@@ -22,7 +22,7 @@ def test_what_is_there_can_be_asked_for_and_must_be_required() -> None:
     view = ClusterView.of(ORDERS)
     assert view.get("orders") is view.require("orders") is ORDERS
     assert view.get("other") is None
-    with pytest.raises(ConnectorNotFound, match="^Connector other not found$") as raised:
+    with pytest.raises(ConnectorNotFound, match=r"^Connector other not found$") as raised:
         view.require("other")
     assert raised.value.connector == "other"
 

@@ -1,0 +1,56 @@
+# One word for each thing. `make` alone lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup quickstart test pure check format bench docs clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+setup: $(VENV)/.ready  ## make .venv with headgate and all that it needs
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@echo "==> setup: a virtual environment in $(VENV), headgate in it"
+	@$(PYTHON) -c 'import sys; sys.exit("Headgate needs Python 3.11 or newer; this is " + sys.version.split()[0] + ": set PYTHON=python3.11") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -c constraints.txt -e ".[dev]"
+	@touch $@
+
+quickstart: setup  ## a broker, a worker on Spark, two connectors; ARGS=--stay leaves them running
+	@echo "==> quickstart: from a file, through Kafka, to a file"
+	@$(BIN)/python examples/quickstart/run.py $(ARGS)
+
+test: setup  ## all tests: pure ones, then those with broker and Spark; ARGS="-k pause" chooses
+	@echo "==> test: everything, on a broker of its own"
+	$(BIN)/python -m pytest $(ARGS)
+
+pure: setup  ## the tests that need neither broker nor Spark
+	@echo "==> pure: tests without broker and Spark"
+	$(BIN)/python -m pytest -m "not broker and not spark" $(ARGS)
+
+check: setup  ## formatting, lint and types
+	@echo "==> check: ruff and mypy"
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: setup  ## write the code as ruff wants it
+	@echo "==> format: ruff"
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup  ## throughput each way on this machine; see docs/performance.md
+	@echo "==> bench: lines per second, file to Kafka and Kafka to file"
+	$(BIN)/python bench/files.py $(ARGS)
+
+docs: setup  ## regenerate the parts of docs/ that are made from code
+	@echo "==> docs: diagrams from the state tables"
+	$(BIN)/python docs/diagrams.py
+
+clean:  ## remove what the other targets made
+	@echo "==> clean: virtual environment, caches, quickstart data"
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis quickstart-data headgate-data
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
