@@ -22,6 +22,7 @@ from headgate.api.config import (
     Width,
     at_least,
     no_duplicates,
+    non_empty,
     one_of,
     valid_regex,
 )
@@ -118,7 +119,7 @@ _SOURCE: Final = ConfigDef(
     Key("transaction.boundary.interval.ms", LONG, None, _at_least_or_absent(0), LOW,
         "Length of a transaction with the boundary 'interval'; the worker's flush interval when absent.",
         "Exactly Once Support", 4, Width.SHORT, "Transaction boundary interval"),
-    Key("offsets.storage.topic", STRING, None, None, LOW, "A topic of its own for this connector's offsets.",
+    Key("offsets.storage.topic", STRING, None, non_empty, LOW, "A topic of its own for this connector's offsets.",
         "offsets.topic", 1, Width.LONG, "Offsets topic"),
 )  # fmt: skip
 

@@ -13,6 +13,7 @@ from headgate.runtime import connector_config as keys
 from headgate.runtime.errors import BadRequest, PluginNotFound
 from headgate.runtime.plugins import Found, Kind, Plugins
 from headgate.runtime.validation import ConfigInfo, ConfigInfos
+from headgate.runtime.worker_config import SIMPLE_HEADER_CONVERTER
 
 _NULL = "Null value can not be supplied as the configuration value."
 
@@ -135,7 +136,7 @@ class Validator:
         for key in keys.CONVERTERS:
             shown = values[key]
             if shown.value is None and not shown.errors:
-                shown.value = self._worker.get(key)
+                shown.value = self._worker.get(key) or (SIMPLE_HEADER_CONVERTER if key == "header.converter" else None)
             kind = Kind.HEADER_CONVERTER if key == "header.converter" else Kind.CONVERTER
             version = values[f"{key}.plugin.version"]
             if version.value is None and shown.value:
@@ -179,13 +180,13 @@ def _check_topics(values: dict[str, ConfigValue], config: Config) -> None:
         _add(f"{keys.TOPICS} and {keys.TOPICS_REGEX} are mutually exclusive options, but both are set.", topics, regex)
     elif not listed and not regex.value and not regex.errors:
         _add(f"Must configure one of {keys.TOPICS} or {keys.TOPICS_REGEX}", topics, regex)
-    elif dead and dead in listed:
+    if dead and dead in listed:
         shown = f"topics=[{', '.join(listed)}]"
         _add(
             f"The DLQ topic '{dead}' may not be included in the list of topics ('{shown}') consumed by the connector",
             topics,
         )
-    elif dead and regex.value and not regex.errors and re.fullmatch(regex.value, dead):
+    if dead and regex.value and not regex.errors and re.fullmatch(regex.value, dead):
         _add(
             f"The DLQ topic '{dead}' may not be matched by the regex for the topics ('topics.regex={regex.value}')"
             " consumed by the connector",

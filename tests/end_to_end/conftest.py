@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
-from harness import Client
+from harness import Client, worker_settings
 
 from headgate.cli.assembly import StandaloneWorker
 from headgate.dev.broker import Broker
-
-PLUGINS = Path(__file__).parent.parent / "plugins"
-
-
-def worker_settings(broker: Broker, folder: Path) -> dict[str, str]:
-    return {
-        "bootstrap.servers": broker.bootstrap,
-        "key.converter": "org.apache.kafka.connect.json.JsonConverter",
-        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-        "offset.storage.file.filename": str(folder / "offsets.json"),
-        "offset.flush.interval.ms": "1000",
-        "listeners": "http://127.0.0.1:0",
-        "plugin.path": str(PLUGINS),
-        "task.shutdown.graceful.timeout.ms": "5000",
-    }
 
 
 @pytest.fixture(scope="session")

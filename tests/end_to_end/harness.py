@@ -9,12 +9,30 @@ from typing import Any, TypeVar
 
 import httpx2
 
+from headgate.dev.broker import Broker
+
 T = TypeVar("T")
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+
+
+PLUGINS = Path(__file__).parent.parent / "plugins"
+
+
+def worker_settings(broker: Broker, folder: Path) -> dict[str, str]:
+    return {
+        "bootstrap.servers": broker.bootstrap,
+        "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "offset.storage.file.filename": str(folder / "offsets.json"),
+        "offset.flush.interval.ms": "1000",
+        "listeners": "http://127.0.0.1:0",
+        "plugin.path": str(PLUGINS),
+        "task.shutdown.graceful.timeout.ms": "5000",
+    }
 
 
 def await_(condition: Callable[[], T], what: str, seconds: float = 30.0) -> T:

@@ -1013,9 +1013,12 @@ class TestWhatConnectorsTell:
         command(world)
         assert world.state() is state
 
-    def test_an_object_that_was_replaced_has_no_say(self, world: World) -> None:
+    @pytest.mark.parametrize("badly", [False, True])
+    def test_an_object_that_was_replaced_has_no_say(self, world: World, badly: bool) -> None:
         world.create()
         old = world.context()
+        if badly:
+            world.script.on_stop = raising(OSError("stuck"))
         world.restart()
         world.forget_history()
         old.raise_error(ConnectError("no"))

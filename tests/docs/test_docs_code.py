@@ -1,0 +1,200 @@
+"""What the pages say of the code: modules, imports, dependencies, keys, paths, tests."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import pytest
+from docs_support import DOCS, ROOT, first_column, page_name, prose, section
+
+from headgate.dev.jars import KAFKA_BROKER, SPARK_KAFKA
+from headgate.rest.app import admin_routes, main_routes
+from headgate.rest.loggers import Loggers
+from headgate.rest.settings import RestSettings
+from headgate.runtime.worker_config import DISTRIBUTED, STANDALONE
+from headgate.spark.session import DEFAULTS
+
+PACKAGE = ROOT / "headgate"
+ARCHITECTURE = DOCS / "architecture.md"
+CONFIGURATION = DOCS / "configuration.md"
+MODULES = sorted(file for file in PACKAGE.rglob("*.py") if file.name != "__init__.py")
+
+
+def test_the_lifecycle_page_is_what_the_script_prints() -> None:
+    script = [sys.executable, str(DOCS / "diagrams.py"), "--print"]
+    printed = subprocess.run(script, capture_output=True, text=True, check=True)
+    assert printed.stdout == (DOCS / "lifecycle.md").read_text(), "run: make docs"
+
+
+# --- architecture.md --------------------------------------------------------------------------------------------------
+
+
+def _tree() -> set[str]:
+    """The modules of the map, by their paths."""
+    found = re.search(r"^```\nheadgate/\n(.*?)^```$", ARCHITECTURE.read_text(), re.MULTILINE | re.DOTALL)
+    assert found, "the map is gone"
+    folders: list[str] = []
+    modules = set()
+    for line in found[1].splitlines():
+        depth = (len(line) - len(line.lstrip())) // 2
+        name = line.split()[0]
+        del folders[depth - 1 :]
+        if name.endswith("/"):
+            folders.append(name.removesuffix("/"))
+        else:
+            modules.add("/".join([*folders, name]))
+    return modules
+
+
+def test_the_map_has_every_module_and_no_other() -> None:
+    real = {str(file.relative_to(PACKAGE)) for file in MODULES}
+    assert _tree() - real == set(), "in docs/architecture.md, but not in headgate/"
+    assert real - _tree() == set(), "in headgate/, but not in docs/architecture.md"
+
+
+def _imports() -> dict[str, set[str]]:
+    """Which package imports which, by the code."""
+    found: dict[str, set[str]] = {}
+    for file in PACKAGE.rglob("*.py"):
+        own = file.relative_to(PACKAGE).with_suffix("").parts[0]
+        imported = found.setdefault(own, set())
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "headgate":
+                names = [f"{node.module}.{each.name}" for each in node.names]
+            elif isinstance(node, ast.Import):
+                names = [each.name for each in node.names if each.name.split(".")[0] == "headgate"]
+            else:
+                continue
+            parts = {name.split(".")[1] for name in names if "." in name}
+            imported |= {part for part in parts if part != own and not part.startswith("__")}
+    return {name: imports for name, imports in found.items() if not name.startswith("__")}
+
+
+def test_the_table_of_imports_is_that_of_the_code() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \|", section(ARCHITECTURE, "Who imports whom"), re.MULTILINE)
+    told = {name: set(re.findall(r"`(\w+)`", imports)) for name, imports in rows}
+    real = {name: imports for name, imports in _imports().items() if name != "producer"}
+    assert told == real
+
+
+def test_modules_named_in_the_text_exist() -> None:
+    for page in [ARCHITECTURE, *sorted((DOCS / "decisions").glob("*.md"))]:
+        for name in re.findall(r"`((?:\w+/)+\w+\.py)`", prose(page)):
+            candidates = (ROOT / name, PACKAGE / name)
+            assert any(each.is_file() for each in candidates), f"{page_name(page)} names {name}"
+
+
+# --- dependencies.md --------------------------------------------------------------------------------------------------
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[<>=!~\[; ]", requirement)[0]
+
+
+def test_every_dependency_has_its_line() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    page = DOCS / "dependencies.md"
+    assert sorted(first_column(section(page, "At run time"))) == sorted(map(_name, project["dependencies"]))
+    dev = project["optional-dependencies"]["dev"]
+    assert sorted(first_column(section(page, "For development"))) == sorted(map(_name, dev))
+    assert list(project["optional-dependencies"]) == ["dev"]
+
+
+def test_every_jar_has_its_line() -> None:
+    told = first_column(section(DOCS / "dependencies.md", "Jars"))
+    assert sorted(told) == sorted([*SPARK_KAFKA.coordinates, *KAFKA_BROKER.coordinates])
+
+
+# --- configuration.md -------------------------------------------------------------------------------------------------
+
+WITHOUT_EFFECT = {"topic.creation.enable", "metrics.sample.window.ms", "metrics.num.samples"}
+
+
+def test_every_worker_key_is_described() -> None:
+    told = first_column(section(CONFIGURATION, "Worker keys that have effect"))
+    assert sorted(told) == sorted(set(STANDALONE.names) - WITHOUT_EFFECT)
+    ignored = section(CONFIGURATION, "Connectors")
+    for key in WITHOUT_EFFECT:
+        assert f"`{key}`" in ignored
+
+
+def test_worker_keys_have_the_defaults_of_the_code() -> None:
+    rows = re.findall(
+        r"^\| `([^`]+)` \| (\d+|true|false) \|", section(CONFIGURATION, "Worker keys that have effect"), re.MULTILINE
+    )
+    assert rows
+    for key, default in rows:
+        assert str(STANDALONE[key].default).lower() == default, key
+
+
+def test_what_is_said_to_have_no_effect_is_read_nowhere() -> None:
+    """When one of these gets an effect, its line has to go."""
+    code = "".join(file.read_text() for file in MODULES if file.name != "worker_config.py")
+    for key in WITHOUT_EFFECT:
+        assert f'"{key}"' not in code, f"{key} is read now: docs/configuration.md says it is not"
+    assert "group.id" in DISTRIBUTED
+
+
+def test_spark_defaults_are_those_of_the_code() -> None:
+    rows = re.findall(r"^\| `(spark\.[^`]+)` \| `([^`]+)` \|", section(CONFIGURATION, "Spark"), re.MULTILINE)
+    assert dict(rows) == dict(DEFAULTS)
+
+
+# --- rest.md ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_path_is_listed_with_its_methods() -> None:
+    rows = re.findall(r"^\| `(/[^`]*)` \| ([^|]*) \|", section(DOCS / "rest.md", "Paths"), re.MULTILINE)
+    told = {path: set(re.findall(r"\b(?:GET|PUT|POST|PATCH|DELETE)\b", methods)) for path, methods in rows}
+    routes = [*main_routes(None, RestSettings(), ""), *admin_routes(Loggers())]
+    real = {route.path: set(route.endpoints) for route in routes}
+    assert told == {**real, "/metrics": {"GET"}, "/openapi.json": {"GET"}}
+
+
+# --- kips -------------------------------------------------------------------------------------------------------------
+
+KIPS = sorted((DOCS / "kips").glob("kip-*.md"))
+
+
+def _tests(file: Path) -> set[str]:
+    return {node.name for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("page", KIPS, ids=page_name)
+def test_modules_and_tests_named_by_a_kip_exist(page: Path) -> None:
+    text = page.read_text()
+    for name in re.findall(r"`(\w[\w/]*\.py)`", text):
+        assert (PACKAGE / name).is_file() or (ROOT / name).is_file(), f"no module {name}"
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", text)
+    for file, test in named:
+        path = ROOT / "tests" / file
+        assert path.is_file(), f"no file {file}"
+        assert test in _tests(path), f"no test {test} in {file}"
+    assert named or "Planned" in text
+
+
+@cache
+def _marked() -> dict[int, set[str]]:
+    """The tests that carry a mark of a KIP, in any form."""
+    found: dict[int, set[str]] = {}
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name.lower().startswith("test"):
+                text = "\n".join(ast.unparse(each) for each in node.decorator_list)
+                for number in re.findall(r"mark\.kip\((\d+)", text):
+                    found.setdefault(int(number), set()).add(node.name)
+    return found
+
+
+@pytest.mark.parametrize("number", [52, 745, 875, 980])
+def test_most_rows_of_a_kip_are_proved_by_marked_tests(number: int) -> None:
+    page = DOCS / "kips" / f"kip-{number}.md"
+    named = set(re.findall(r"::(\w+)`", page.read_text()))
+    marked = named & _marked()[number]
+    assert len(marked) >= len(named) / 2, f"{named - marked} carry no mark of KIP-{number}"

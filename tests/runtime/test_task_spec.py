@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import pytest
+from runtime_fakes import WORKER_FILE, ScriptedSinkConnector, ScriptedSourceConnector
+
+from headgate.api import Predicate, Record, Transform
+from headgate.model import ConnectorType, PluginRef, PluginSpec, StepSpec, TargetState, TaskId
+from headgate.pipeline.converters.json import JsonConverter
+from headgate.pipeline.converters.simple_header import SimpleHeaderConverter
+from headgate.pipeline.converters.string import StringConverter
+from headgate.runtime import task_spec
+from headgate.runtime.errors import PluginNotFound
+from headgate.runtime.plugins import Plugins
+from headgate.runtime.worker_config import WorkerConfig
+
+
+class Mask(Transform[Record]):
+    def apply(self, record: Record) -> Record | None:
+        return record
+
+
+class Has(Predicate[Record]):
+    def test(self, record: Record) -> bool:
+        return True
+
+
+PLUGINS = Plugins(
+    [
+        ScriptedSourceConnector, ScriptedSinkConnector, StringConverter, JsonConverter, SimpleHeaderConverter, Mask, Has
+    ]
+)  # fmt: skip
+TASK = TaskId("orders", 3)
+STRING = PluginRef("headgate.pipeline.converters.string", "StringConverter")
+JSON = PluginRef("headgate.pipeline.converters.json", "JsonConverter")
+
+
+def worker(**more: str) -> WorkerConfig:
+    return WorkerConfig.parse({**WORKER_FILE, **{key.replace("_", "."): value for key, value in more.items()}})
+
+
+def test_all_that_a_runner_needs() -> None:
+    connector = {"name": "orders", "connector.class": "ScriptedSource", "errors.tolerance": "all"}
+    config = {"part": "3"}
+    spec = task_spec.build(TASK, connector, config, TargetState.PAUSED, worker(offset_flush_interval_ms="7"), PLUGINS)
+    assert (spec.id, spec.type, spec.version) == (TASK, ConnectorType.SOURCE, "7.1")
+    assert spec.task_class is ScriptedSourceConnector.task_class
+    assert (spec.config, spec.connector_config, spec.target_state) == (config, connector, TargetState.PAUSED)
+    assert (spec.flush_interval_ms, spec.flush_timeout_ms) == (7, 5000)
+    assert (spec.chain.task, spec.chain.type) == (TASK, ConnectorType.SOURCE)
+    assert spec.chain.errors == {"errors.tolerance": "all"}
+    assert spec.chain.steps == ()
+
+
+def test_a_class_that_is_not_there() -> None:
+    with pytest.raises(PluginNotFound):
+        task_spec.build(TASK, {"connector.class": "Gone"}, {}, TargetState.STARTED, worker(), PLUGINS)
+
+
+class TestConverters:
+    def test_the_workers_with_the_workers_keys(self) -> None:
+        connector = {"value.converter.converter.encoding": "ASCII"}
+        spec = task_spec.converter("value.converter", connector, worker(), PLUGINS)
+        assert spec == PluginSpec(STRING, {"converter.encoding": "UTF-8"})
+
+    def test_the_connectors_with_the_connectors_keys_only(self) -> None:
+        connector = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
+        spec = task_spec.converter("value.converter", connector, worker(), PLUGINS)
+        assert spec == PluginSpec(JSON, {"schemas.enable": "false"})
+
+    def test_headers_have_one_if_nobody_says_so(self) -> None:
+        simple = PluginRef("headgate.pipeline.converters.simple_header", "SimpleHeaderConverter")
+        assert task_spec.converter("header.converter", {}, worker(), PLUGINS) == PluginSpec(simple, {})
+        chosen = task_spec.converter("header.converter", {}, worker(header_converter="StringConverter"), PLUGINS)
+        assert chosen == PluginSpec(STRING, {})
+
+    def test_one_that_is_not_there(self) -> None:
+        with pytest.raises(PluginNotFound):
+            task_spec.converter("key.converter", {"key.converter": "Gone"}, worker(), PLUGINS)
+
+
+class TestSteps:
+    CONFIG = {
+        "transforms": "b, a",
+        "transforms.a.type": "Mask",
+        "transforms.a.fields": "x",
+        "transforms.b.type": "Mask",
+        "transforms.b.predicate": "p",
+        "transforms.b.negate": " TRUE ",
+        "transforms.b.plugin.version": "1",
+        "predicates": "p",
+        "predicates.p.type": "Has",
+        "predicates.p.name": "n",
+    }
+
+    def test_they_are_in_order_with_their_own_keys(self) -> None:
+        chain = task_spec.chain(TASK, ConnectorType.SINK, self.CONFIG, worker(), PLUGINS)
+        mask, has = PluginRef(__name__, "Mask"), PluginRef(__name__, "Has")
+        assert chain.steps == (
+            StepSpec("b", PluginSpec(mask, {}), PluginSpec(has, {"name": "n"}), negate=True),
+            StepSpec("a", PluginSpec(mask, {"fields": "x"}), None, negate=False),
+        )
+
+    def test_one_that_is_not_there(self) -> None:
+        with pytest.raises(PluginNotFound):
+            task_spec.chain(TASK, ConnectorType.SINK, {"transforms": "t"}, worker(), PLUGINS)
+
+
+class TestClients:
+    """Low to high: ours, the worker's, the connector's."""
+
+    def test_a_producer(self) -> None:
+        ours = task_spec.producer_config(TASK, {}, worker())
+        assert ours["bootstrap.servers"] == "broker:9092"
+        assert ours["client.id"] == "connector-producer-orders-3"
+        assert ours["acks"] == "all"
+        assert ours["delivery.timeout.ms"] == "2147483647"
+        settings = worker(producer_linger_ms="5", producer_acks="1")
+        connector = {"producer.override.acks": "0", "producer.override.bootstrap.servers": "far:9092", "acks": "no"}
+        chosen = task_spec.producer_config(TASK, connector, settings)
+        assert (chosen["linger.ms"], chosen["acks"], chosen["bootstrap.servers"]) == ("5", "0", "far:9092")
+
+    def test_a_consumer(self) -> None:
+        assert task_spec.consumer_config(TASK, {}, worker()) == {
+            "bootstrap.servers": "broker:9092",
+            "client.id": "connector-consumer-orders-3",
+            "group.id": "connect-orders",
+            "enable.auto.commit": "false",
+            "auto.offset.reset": "earliest",
+        }
+        settings = worker(consumer_group_id="theirs", consumer_fetch_min_bytes="9")
+        chosen = task_spec.consumer_config(TASK, {"consumer.override.group.id": "mine"}, settings)
+        assert (chosen["group.id"], chosen["fetch.min.bytes"]) == ("mine", "9")
+
+    def test_an_admin_client_also_inherits_how_to_reach_the_brokers(self) -> None:
+        settings = worker(security_protocol="SSL", ssl_truststore_location="/t", admin_retries="7", client_id="mine")
+        chosen = task_spec.admin_config("orders", {"admin.override.retries": "8"}, settings, TASK)
+        assert chosen == {
+            "bootstrap.servers": "broker:9092",
+            "client.id": "connector-adminclient-orders-3",
+            "security.protocol": "SSL",
+            "ssl.truststore.location": "/t",
+            "retries": "8",
+        }
+        assert task_spec.admin_config("orders", {}, worker())["client.id"] == "connector-worker-adminclient-orders"

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from headgate.log import about, configure, name_of
+from headgate.model import TaskId
+
+
+@pytest.fixture(autouse=True)
+def _own_handlers() -> Iterator[None]:
+    """Pytest's own handlers are out of the way for the time of a test."""
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    levels = {name: logging.getLogger(name).level for name in ("py4j", "pyspark", "uvicorn.error", "asyncio")}
+    root.handlers.clear()
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name, before in levels.items():
+        logging.getLogger(name).setLevel(before)
+
+
+def messages(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The lines on standard error, each without its time."""
+    lines = capsys.readouterr().err.splitlines()
+    assert all(re.match(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}] ", line) for line in lines)
+    return [line.split("] ", 1)[1] for line in lines]
+
+
+def test_names_of_connectors_and_tasks() -> None:
+    assert name_of("orders") == "[orders|worker] "
+    assert name_of(TaskId("orders", 3)) == "[orders|task-3] "
+
+
+def test_a_line_says_when_how_bad_what_and_where(capsys: pytest.CaptureFixture[str]) -> None:
+    configure()
+    logging.getLogger("some.module").info("hello")
+    assert messages(capsys) == ["INFO hello (some.module)"]
+
+
+def test_a_line_says_what_it_is_about_and_the_innermost_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    configure()
+    log = logging.getLogger("m")
+    with about("orders"):
+        log.info("outer")
+        with about(TaskId("orders", 0)):
+            log.info("inner")
+        log.info("outer again")
+    log.info("nobody")
+    assert messages(capsys) == [
+        "INFO [orders|worker] outer (m)",
+        "INFO [orders|task-0] inner (m)",
+        "INFO [orders|worker] outer again (m)",
+        "INFO nobody (m)",
+    ]
+
+
+def test_a_failure_inside_does_not_leave_its_name_behind(capsys: pytest.CaptureFixture[str]) -> None:
+    configure()
+    with pytest.raises(OSError, match="no"), about("orders"):
+        raise OSError("no")
+    logging.getLogger("m").info("later")
+    assert messages(capsys) == ["INFO later (m)"]
+
+
+def test_threads_and_coroutines_have_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    configure()
+    log = logging.getLogger("m")
+
+    async def work(name: str) -> None:
+        with about(name):
+            await asyncio.sleep(0)
+            log.info("work of %s", name)
+
+    async def both() -> None:
+        await asyncio.gather(work("a"), work("b"))
+
+    with about("main"):
+        thread = threading.Thread(target=lambda: log.info("thread"))
+        thread.start()
+        thread.join()
+        asyncio.run(both())
+    assert messages(capsys) == [
+        "INFO thread (m)", "INFO [a|worker] work of a (m)", "INFO [b|worker] work of b (m)"
+    ]  # fmt: skip
+
+
+def test_the_level_counts_and_libraries_speak_up_only_in_trouble(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    configure("DEBUG")
+    logging.getLogger("m").debug("detail")
+    logging.getLogger("py4j").info("chatter")
+    logging.getLogger("py4j").warning("trouble")
+    assert messages(capsys) == ["DEBUG detail (m)", "WARNING trouble (py4j)"]
+
+
+def test_configuring_twice_does_not_double_the_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    configure()
+    configure("WARNING")
+    logging.getLogger("m").info("too little")
+    logging.getLogger("m").warning("once")
+    assert messages(capsys) == ["WARNING once (m)"]
