@@ -36,7 +36,7 @@ class SourceTable:
 
 
 class Task(Plugin, ABC):
-    """Both kinds. All methods are called from the task's own thread, except `stop` of a source."""
+    """Both kinds. All methods are called from the task's own thread, unless they say otherwise."""
 
     def start(self, config: Mapping[str, str]) -> None:
         """Called once with the task configuration, before any record; open what you need here."""
@@ -57,10 +57,10 @@ class SourceTask(Task):
         RetriableError means: nothing this time. Anything else raised fails the task."""
 
     def commit(self) -> None:
-        """The offsets of all that was polled and acknowledged so far have been stored."""
+        """The offsets of all that was polled and acknowledged so far have been stored. Called from another thread."""
 
     def commit_record(self, record: SourceRecord) -> None:
-        """Kafka has this record, or a transform dropped it. Not called for rows of a SourceTable."""
+        """Kafka has this record, or a transform dropped it. Called from another thread, never for rows of a table."""
 
     def stop_requested(self) -> None:
         """Called from another thread when the task shall end: wake up a blocked `poll`."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from headgate.cli.version import commit
-from headgate.dev.jars import SPARK_KAFKA, fetch
-from headgate.dev.java import find_java
+from headgate.java.find import find_java
+from headgate.java.jars import SPARK_KAFKA, fetch
 from headgate.rest.app import build_admin_app, build_app
 from headgate.rest.exposition import exposition
 from headgate.rest.server import Server

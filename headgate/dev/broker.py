@@ -12,10 +12,10 @@ from typing import Final, Self
 
 from headgate.dev import ports, server_config
 from headgate.dev.guarded import GuardedProcess
-from headgate.dev.jars import KAFKA_BROKER, fetch
-from headgate.dev.java import find_java
-from headgate.dev.lock import FileLock
 from headgate.dev.server_log import ServerLog
+from headgate.java.find import find_java
+from headgate.java.jars import KAFKA_BROKER, fetch
+from headgate.java.lock import FileLock
 
 _NO_PROPERTIES: Final[Mapping[str, str]] = {}
 _ATTEMPTS: Final = 5

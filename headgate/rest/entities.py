@@ -1,4 +1,4 @@
-"""JSON bodies: requests into frozen records, records into responses with the fields in the order of the contract."""
+"""JSON bodies: requests into frozen records, records into responses with the fields in Kafka Connect's order."""
 
 from __future__ import annotations
 

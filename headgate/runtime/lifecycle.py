@@ -12,6 +12,8 @@ from headgate.model import State, TargetState
 class Event(Enum):
     """What happened to an instance."""
 
+    WAITING = "waiting"
+    """It was made, and waits for what it needs to run, e.g. for Spark."""
     STARTUP = "startup"
     """It was started, or resumed, and runs."""
     PAUSE = "pause"
@@ -35,6 +37,8 @@ Table = Mapping[tuple[State, Event], State]
 _LIVE: Final = (State.UNASSIGNED, State.RUNNING, State.PAUSED, State.FAILED, State.RESTARTING)
 
 TASK: Final[Table] = {
+    (State.UNASSIGNED, Event.WAITING): State.UNASSIGNED,
+    (State.RESTARTING, Event.WAITING): State.RESTARTING,
     (State.UNASSIGNED, Event.STARTUP): State.RUNNING,
     (State.RESTARTING, Event.STARTUP): State.RUNNING,
     (State.PAUSED, Event.STARTUP): State.RUNNING,

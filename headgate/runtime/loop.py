@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
@@ -26,6 +27,7 @@ class HerderLoop:
         self.stages = Stages()
         self.ending = False
         self._locks: dict[str, asyncio.Lock] = {}
+        self._users: Counter[str] = Counter()
         self._background: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="herder", daemon=True)
@@ -89,6 +91,7 @@ class HerderLoop:
         """One command at a time for each connector. A command that ends the connector anyway calls `give_up` on who is
         in its way after `patience_s`, so that plugin code which never returns can still be got rid of."""
         lock = self._locks.setdefault(name, asyncio.Lock())
+        self._users[name] += 1
         try:
             await asyncio.wait_for(lock.acquire(), patience_s)
         except TimeoutError:
@@ -100,6 +103,9 @@ class HerderLoop:
                 yield
         finally:
             lock.release()
+            self._users[name] -= 1
+            if not self._users[name]:
+                del self._users[name], self._locks[name]
 
     def end(self, last: Callable[[], Coroutine[Any, Any, None]], timeout: float) -> None:
         """From any thread: refuses new commands, runs `last`, ends the thread."""

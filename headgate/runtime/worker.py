@@ -65,6 +65,7 @@ class Worker:
         live = LiveTask(spec)
         self.tasks[spec.id] = live
         self.task_starts.attempts += 1
+        self._board.task(spec.id, Event.WAITING)
         try:
             with about(spec.id):
                 live.running = self._runner.start(spec, _Listener(self, live))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
+import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from headgate.clients import QUIET, ClientKind, translate
@@ -13,14 +16,19 @@ log = logging.getLogger(__name__)
 
 _ASK_S: Final = 10.0
 """How long a question to the broker may take."""
+_ASK_TIMES: Final = 6
+_METADATA_MS: Final = 300_000
+"""Java's default of metadata.max.age.ms: how often topics that match a pattern are looked for."""
 
-OnChange = Callable[[Sequence[TopicPartition]], None]
+OnOpen = Callable[[Sequence[TopicPartition]], Mapping[TopicPartition, int]]
+"""Told which partitions were assigned; answers where to begin instead, where it knows better than the group."""
+OnClose = Callable[[Sequence[TopicPartition]], None]
 
 
 class Partitions:
     """A real consumer in the sink's group. One thread uses it; rebalances happen inside `fetch` and `keep_alive`."""
 
-    def __init__(self, config: Config, opened: OnChange, closing: OnChange, lost: OnChange) -> None:
+    def __init__(self, config: Config, opened: OnOpen, closing: OnClose, lost: OnClose) -> None:
         from confluent_kafka import Consumer
 
         translated = translate(ClientKind.CONSUMER, config)
@@ -34,26 +42,59 @@ class Partitions:
         strategy = settings.setdefault("partition.assignment.strategy", "range,roundrobin")
         self._cooperative = "cooperative" in strategy
         self._from_end = settings.get("auto.offset.reset", "earliest") in ("latest", "largest", "end")
-        self._committed_only = config.get("isolation.level") == "read_committed"
         self._consumer = Consumer(settings, logger=log)
         self._opened, self._closing, self._lost = opened, closing, lost
         self.positions: dict[TopicPartition, int] = {}
         """Of every assigned partition: the offset after the last record that was put."""
         self.committed: dict[TopicPartition, int] = {}
+        self.safe: dict[TopicPartition, int] = {}
+        """Where to go back to: what was committed last, or where it began."""
         self.failure: Exception | None = None
         self._paused = False
+        self._closed = False
+        self._pattern: re.Pattern[str] | None = None
+        self._subscribed: tuple[str, ...] = ()
+        self._refresh_s = int(config.get("metadata.max.age.ms", _METADATA_MS)) / 1000
+        self._next_refresh = 0.0
 
     @property
     def assigned(self) -> frozenset[TopicPartition]:
         return frozenset(self.positions)
 
     def subscribe(self, topics: Sequence[str], pattern: str | None) -> None:
-        # librdkafka takes what begins with ^ for a pattern, and Connect's pattern must match the whole name.
-        wanted = [f"^(?:{pattern})$"] if pattern else list(topics)
-        self._consumer.subscribe(wanted, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
+        """To these topics, or to those that the pattern matches, now and later."""
+        self._pattern = re.compile(pattern) if pattern else None
+        if self._pattern is None:
+            self._subscribe(topics)
+        else:
+            self._refresh()
+
+    def _subscribe(self, topics: Sequence[str]) -> None:
+        self._subscribed = tuple(topics)
+        self._consumer.subscribe(
+            list(topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+        )
+
+    def _refresh(self) -> None:
+        """Looks for topics that match. librdkafka could, but its patterns are not those that Connect's users write."""
+        from confluent_kafka import KafkaException
+
+        assert self._pattern is not None
+        self._next_refresh = time.monotonic() + self._refresh_s
+        try:
+            known = self._consumer.list_topics(timeout=_ASK_S).topics
+        except KafkaException as error:
+            log.warning("Topics could not be listed, will try again: %s", error.args[0].str())
+            return
+        found = sorted(topic for topic in known if self._pattern.fullmatch(topic) and not topic.startswith("__"))
+        if found and tuple(found) != self._subscribed:
+            log.info("The pattern matches %s", ", ".join(found))
+            self._subscribe(found)
 
     def fetch(self, most: int, seconds: float) -> list[Any]:
         """What has arrived, at once if anything has; else what arrives within `seconds`. Raises fatal errors."""
+        if self._pattern is not None and time.monotonic() >= self._next_refresh:
+            self._refresh()
         messages = self._consumer.consume(most, 0)
         if not messages and seconds > 0:
             first = self._consumer.poll(seconds)
@@ -65,8 +106,8 @@ class Partitions:
     def keep_alive(self) -> None:
         """Takes part in the group while nothing is fetched; the partitions must be paused."""
         for message in self._consumer.consume(1, 0):
-            if self._good(message):
-                raise AssertionError("a record came from a paused partition")
+            if self._good(message):  # it was on its way when the partition was paused
+                self._consumer.seek(_native({_where(message): int(message.offset() or 0)})[0])
         self.check()
 
     def check(self) -> None:
@@ -119,24 +160,15 @@ class Partitions:
         """Waits for the broker. Raises KafkaException."""
         self._consumer.commit(offsets=_native(offsets), asynchronous=False)
         self.committed |= offsets
+        self.safe |= offsets
 
     def ends(self) -> dict[TopicPartition, tuple[int, int]]:
-        """The first offset and the one after the last, of every assigned partition, asked of the broker."""
-        if self._committed_only:
-            return self._stable_ends()
+        """The first offset and the one after the last that may be read, of every assigned partition, asked of the
+        broker; a reader of committed records is told the end of those."""
         return {
             where: self._consumer.get_watermark_offsets(native, timeout=_ASK_S)
             for where, native in zip(self.positions, _native(self.positions), strict=True)
         }
-
-    def _stable_ends(self) -> dict[TopicPartition, tuple[int, int]]:
-        """Readers of committed records may only go up to the oldest open transaction; librdkafka knows that end once
-        it has fetched."""
-        found = {}
-        for where, native in zip(self.positions, _native(self.positions), strict=True):
-            low, _ = self._consumer.get_watermark_offsets(native, timeout=_ASK_S)
-            found[where] = (low, self.positions[where])
-        return found
 
     def lag(self) -> int:
         """Of the partition furthest behind, by what the consumer already knows."""
@@ -148,6 +180,8 @@ class Partitions:
         return most
 
     def close(self) -> None:
+        """Leaves the group. The partitions must have been given up before: nobody is told of it."""
+        self._closed = True
         self._consumer.close()
 
     # --- rebalances ---------------------------------------------------------------------------------------------------
@@ -155,26 +189,28 @@ class Partitions:
     def _on_assign(self, _: Any, natives: list[Any]) -> None:
         try:
             starts = self._starts(natives)
+            self.positions |= starts
+            if starts:
+                self.positions |= self._opened(list(starts))
+            self.safe |= {where: self.positions[where] for where in starts}
         except Exception as error:  # raised inside librdkafka's callback it would be lost
-            self.failure = error
+            self.failure = self.failure or error
             return
         for native in natives:
-            native.offset = starts[_ours(native)]
+            native.offset = self.positions[_ours(native)]
         if self._cooperative:
             self._consumer.incremental_assign(natives)
         else:
             self._consumer.assign(natives)
-        self.positions |= starts
         if self._paused:
             self.pause()
-        self._guarded(self._opened, list(starts))
 
     def _starts(self, natives: list[Any]) -> dict[TopicPartition, int]:
         """Where to begin: the group's offset, else the end that `auto.offset.reset` names."""
         starts = {}
-        for native in self._consumer.committed(natives, timeout=_ASK_S) if natives else ():
+        for native in self._patiently(lambda: self._consumer.committed(natives, timeout=_ASK_S)) if natives else ():
             where = _ours(native)
-            low, high = self._consumer.get_watermark_offsets(native, timeout=_ASK_S)
+            low, high = self._patiently(partial(self._consumer.get_watermark_offsets, native, timeout=_ASK_S))
             offset = native.offset
             if offset >= 0:
                 self.committed[where] = offset
@@ -185,9 +221,23 @@ class Partitions:
             starts[where] = offset
         return starts
 
+    def _patiently(self, ask: Callable[[], Any]) -> Any:
+        """A broker that is away for a moment does not fail the task."""
+        from confluent_kafka import KafkaException
+
+        for left in reversed(range(_ASK_TIMES)):
+            try:
+                return ask()
+            except KafkaException as error:
+                if left == 0 or not error.args[0].retriable():
+                    raise
+                log.warning("The broker does not answer and is asked again: %s", error.args[0].str())
+        raise AssertionError
+
     def _on_revoke(self, _: Any, natives: list[Any]) -> None:
         gone = [_ours(native) for native in natives]
-        self._guarded(self._closing, [where for where in gone if where in self.positions])
+        if not self._closed:
+            self._guarded(self._closing, [where for where in gone if where in self.positions])
         self._drop(gone, natives)
 
     def _on_lost(self, _: Any, natives: list[Any]) -> None:
@@ -200,12 +250,13 @@ class Partitions:
         for where in gone:
             self.positions.pop(where, None)
             self.committed.pop(where, None)
+            self.safe.pop(where, None)
         if self._cooperative:
             self._consumer.incremental_unassign(natives)
         else:
             self._consumer.unassign()
 
-    def _guarded(self, callback: OnChange, partitions: Sequence[TopicPartition]) -> None:
+    def _guarded(self, callback: OnClose, partitions: Sequence[TopicPartition]) -> None:
         try:
             if partitions:
                 callback(partitions)
@@ -221,3 +272,7 @@ def _native(offsets: Mapping[TopicPartition, int]) -> list[Any]:
 
 def _ours(native: Any) -> TopicPartition:
     return TopicPartition(native.topic, native.partition)
+
+
+def _where(message: Any) -> TopicPartition:
+    return TopicPartition(message.topic(), message.partition())

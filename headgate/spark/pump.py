@@ -276,7 +276,7 @@ class Pump:
         offsets: list[tuple[Partition, Offset | None]] = list(self._unstored.values())
         try:
             self._offsets.put(self._spec.id.connector, offsets)
-        except OSError as error:
+        except Exception as error:  # whatever the store is made of; the records are in Kafka, so nothing is lost
             log.error("Offsets could not be stored, will try again: %s", error)
             self._metrics.committed(began, ok=False)
             return

@@ -52,10 +52,15 @@ class RuntimeSinkContext:
         requested, self._commit_requested = self._commit_requested, False
         return requested
 
+    def take_seeks(self) -> dict[TopicPartition, int]:
+        held = self._partitions.assigned
+        seeks, self._seeks = {where: offset for where, offset in self._seeks.items() if where in held}, {}
+        return seeks
+
     def apply(self) -> None:
         """Grants what was wished for."""
         held = self._partitions.assigned
-        seeks, self._seeks = {where: offset for where, offset in self._seeks.items() if where in held}, {}
+        seeks = self.take_seeks()
         if seeks:
             self._partitions.seek(seeks)
         if self.paused & held:

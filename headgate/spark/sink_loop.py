@@ -97,7 +97,6 @@ class SinkLoop:
                     self._step()
             if not control.cancelled:
                 self._finish_batch()
-                self._commit()
         finally:
             self._close()
 
@@ -124,14 +123,22 @@ class SinkLoop:
         self._partitions.subscribe(topics, self._spec.connector_config.get("topics.regex") or None)
 
     def _close(self) -> None:
+        """In the order that tasks expect: offsets, close, stop; and then out of the group."""
         self._lane.close()
-        try:
+        if self._control.cancelled:
+            # Given up on: it may not write any more, and leaving the group would wait for the broker.
+            log.warning("The consumer is left to its session timeout")
             self._task.stop()
+            return
+        try:
+            held = list(self._partitions.positions)
+            if held:
+                self._commit()
+                self._task.close(held)
         finally:
-            if self._control.cancelled:
-                # Closing would wait for the broker, and leaving the group is all that it would tell.
-                log.warning("The consumer is left to its session timeout")
-            else:
+            try:
+                self._task.stop()
+            finally:
                 self._partitions.close()
 
     # --- one turn -----------------------------------------------------------------------------------------------------
@@ -172,7 +179,10 @@ class SinkLoop:
 
         for data in self._wait(batch.results, keep_alive=False):
             result = unpack(data)
-            self._put(result.records() if isinstance(self._task, SinkTask) else result.table(), result.count)
+            content = result.records() if isinstance(self._task, SinkTask) else result.table()
+            if isinstance(self._task, FrameSinkTask):
+                content = self._engine.session().createDataFrame(content)
+            self._put(content, result.count)
         self._done(batch.following, batch.count)
 
     def _done(self, following: Mapping[TopicPartition, int], count: int) -> None:
@@ -195,8 +205,6 @@ class SinkLoop:
 
     def _put(self, content: Any, count: int) -> None:
         """The same again after RetriableError, for as long as it takes or until the task is asked to stop."""
-        if isinstance(self._task, FrameSinkTask):
-            content = self._engine.session().createDataFrame(content)
         retrying = False
         while True:
             began = time.monotonic()
@@ -298,19 +306,11 @@ class SinkLoop:
             for packed in content:
                 records = pickle.loads(packed)
                 self._put(records, len(records))
-        elif isinstance(self._task, FrameSinkTask):
-            self._put_frame(content, count)
         else:
-            self._put(content, content.num_rows)
+            self._put(content, count if isinstance(self._task, FrameSinkTask) else content.num_rows)
         self._metrics.active += count
         self._done({where: end for where, (_, end) in ranges.items()}, count)
         return True
-
-    def _put_frame(self, frame: Any, count: int) -> None:
-        began = time.monotonic()
-        self._task.put(frame)
-        self._metrics.put_ms.add((time.monotonic() - began) * 1000)
-        self._metrics.sent.add(count)
 
     # --- pausing, committing, rebalances ------------------------------------------------------------------------------
 
@@ -331,7 +331,7 @@ class SinkLoop:
         self._metrics.pause()
         self._listener.on_paused()
 
-    def _commit(self, only: Sequence[TopicPartition] | None = None) -> None:
+    def _commit(self) -> None:
         """Commits what was put and what the task allows. A failure is tried again at the next interval."""
         self._next_commit = time.monotonic() + self._spec.flush_interval_ms / 1000
         current = dict(self._partitions.positions)
@@ -343,7 +343,7 @@ class SinkLoop:
         except Exception:
             log.exception("The task refused to commit: going back to what was committed last")
             self._metrics.committed(began, ok=False)
-            self._partitions.seek({w: o for w, o in self._partitions.committed.items() if w in current})
+            self._partitions.seek(dict(self._partitions.safe))
             return
         wanted = {
             where: offset
@@ -362,11 +362,11 @@ class SinkLoop:
         self._metrics.commit_seq += 1
         self._metrics.committed(began, ok=True)
 
-    def _opened(self, partitions: Sequence[TopicPartition]) -> None:
+    def _opened(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         log.info("Partitions assigned: %s", ", ".join(map(str, partitions)))
         self._task.open(partitions)
-        self._context.apply()
         self._next_lag = 0.0
+        return self._context.take_seeks()
 
     def _closing(self, partitions: Sequence[TopicPartition]) -> None:
         self._finish_batch()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headgate.dev.guarded import GuardedProcess
-from headgate.dev.lock import FileLock
+from headgate.java.lock import FileLock
 
 SLEEP = ["/bin/sh", "-c", "while :; do sleep 0.1; done"]
 STUBBORN = ["/bin/sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done"]
@@ -16,7 +16,7 @@ PARENT = """
 import os, signal, sys
 from pathlib import Path
 from headgate.dev.guarded import GuardedProcess
-from headgate.dev.lock import FileLock
+from headgate.java.lock import FileLock
 folder = Path(sys.argv[1])
 lock = FileLock(folder / "lock")
 lock.acquire(wait=False)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from docs_support import DOCS, ROOT, first_column, page_name, prose, section
 
-from headgate.dev.jars import KAFKA_BROKER, SPARK_KAFKA
+from headgate.java.jars import KAFKA_BROKER, SPARK_KAFKA
 from headgate.rest.app import admin_routes, main_routes
 from headgate.rest.loggers import Loggers
 from headgate.rest.settings import RestSettings

@@ -6,7 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 from harness import JSON, Client, await_, lines, sink_config, source_config
+
+from headgate.dev.broker import Broker
 
 pytestmark = pytest.mark.spark
 
@@ -101,3 +105,59 @@ def test_a_paused_sink_stays_in_its_group_and_goes_on_where_it_was(
     client.put(f"{name}-out", "resume")
     client.await_states(f"{name}-out", "RUNNING", "RUNNING")
     await_(lambda: lines(out) == ["one", "two"], "the second line")
+
+
+def test_two_sink_tasks_share_the_partitions_and_each_keeps_its_order(
+    client: Client, broker: Broker, name: str, topic: str, tmp_path: Path
+) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(topic, 4, 1)])[topic].result(10)
+    config = {"connector.class": "FaultySink", "topics": topic, "log": str(tmp_path / "calls"), "tasks.max": "2"}
+    string = "org.apache.kafka.connect.storage.StringConverter"
+    client.create(name, {**config, "value.converter": string})
+    client.await_states(name, "RUNNING", "RUNNING", "RUNNING")
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for number in range(400):
+        producer.produce(topic, f"{number}".encode(), partition=number % 4)
+    producer.flush()
+    records = tmp_path / "calls.records"
+    await_(lambda: len(lines(records)) >= 400, "all records")
+    assert len(set(lines(records))) == len(lines(records)) == 400, "a record came twice"
+    for partition in range(4):
+        mine = [line.split() for line in lines(records) if line.startswith(f"{topic}-{partition}@")]
+        assert [int(text.strip("'")) for _, text in mine] == list(range(partition, 400, 4))
+    await_(lambda: sum(each["offset"]["kafka_offset"] for each in client.offsets(name)) == 400, "the commits")
+    members = admin.describe_consumer_groups([f"connect-{name}"])[f"connect-{name}"].result(10).members
+    assert len(members) == 2
+
+
+def test_topics_by_pattern_and_topics_made_later(client: Client, name: str, topic: str, tmp_path: Path) -> None:
+    config = {**sink_config(tmp_path / "out.txt", ""), "topics.regex": f"{topic}-[ab]"}
+    del config["topics"]
+    (tmp_path / "a.txt").write_text("a\n")
+    (tmp_path / "c.txt").write_text("c\n")
+    client.create(f"{name}-a", source_config(tmp_path / "a.txt", f"{topic}-a"))
+    client.create(f"{name}-c", source_config(tmp_path / "c.txt", f"{topic}-abc"))
+    fresh = {"consumer.override.metadata.max.age.ms": "500"}
+    client.create(f"{name}-out", {**config, **fresh})
+    await_(lambda: lines(tmp_path / "out.txt") == ["a"], "the first topic")
+    (tmp_path / "b.txt").write_text("b\n")
+    client.create(f"{name}-b", source_config(tmp_path / "b.txt", f"{topic}-b"))
+    await_(lambda: sorted(lines(tmp_path / "out.txt")) == ["a", "b"], "the topic made later")
+
+
+def test_only_committed_records_are_read_when_asked_for(
+    client: Client, broker: Broker, name: str, topic: str, tmp_path: Path
+) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": name})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"aborted")
+    producer.flush()
+    producer.abort_transaction(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"committed")
+    producer.commit_transaction(30)
+    config = sink_config(tmp_path / "out.txt", topic, **{"consumer.override.isolation.level": "read_committed"})
+    client.create(name, config)
+    await_(lambda: lines(tmp_path / "out.txt") == ["committed"], "the committed record alone")

@@ -13,7 +13,7 @@ from headgate.runtime.connector_config import (
     with_prefix,
 )
 
-COMMON = {  # key: (type, default, importance, group, order), as in the contract
+COMMON: dict[str, object] = {  # key: (type, default, importance, group, order), as in the contract
     "name": ("STRING", "required", "HIGH", "Common", 1),
     "connector.class": ("STRING", "required", "HIGH", "Common", 2),
     "connector.plugin.version": ("STRING", None, "MEDIUM", "Common", 3),

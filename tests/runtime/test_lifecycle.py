@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,7 +73,7 @@ def test_the_tables_above_have_every_pair(rows: str) -> None:
     assert {(state, event) for state, event, _ in pairs(rows)} == {(state, event) for state in State for event in Event}
 
 
-def walk(table: Table, events: list[Event]) -> list[State]:
+def walk(table: Table, events: Sequence[Event]) -> list[State]:
     """The states along these events; one that cannot happen changes nothing."""
     states = [State.UNASSIGNED]
     for event in events:

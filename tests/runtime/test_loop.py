@@ -202,7 +202,7 @@ class TestEnd:
         assert refused == [True]
 
     def test_one_that_takes_too_long_is_left_behind(self, loop: HerderLoop, caplog: pytest.LogCaptureFixture) -> None:
-        loop.end(lambda: asyncio.sleep(60), timeout=0.05)  # type: ignore[arg-type]
+        loop.end(lambda: asyncio.sleep(60), timeout=0.05)
         assert "The worker did not shut down within 0 s; what still runs is left behind" in caplog.text
 
     def test_commands_that_have_not_ended_are_cancelled(self, loop: HerderLoop) -> None:

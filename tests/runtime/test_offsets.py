@@ -165,7 +165,11 @@ class TestSourceRequests:
             offsets.parse_source_changes([({"p": 1}, {"f": value})])
 
     def test_all_primitive_values_pass_as_they_are(self) -> None:
-        changes = [({"a": 1, "b": "x", "c": None, "d": True}, {"n": 1.5, "big": 2**62}), ({"a": 2}, None), ({}, {})]
+        changes: list[offsets.Change] = [
+            ({"a": 1, "b": "x", "c": None, "d": True}, {"n": 1.5, "big": 2**62}),
+            ({"a": 2}, None),
+            ({}, {}),
+        ]
         assert offsets.parse_source_changes(changes) == changes
 
     def test_of_two_changes_of_one_partition_the_last_wins(self) -> None:

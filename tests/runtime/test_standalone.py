@@ -397,7 +397,7 @@ class TestPauseAndResume:
     def test_the_answer_does_not_wait_for_the_connector(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("headgate.runtime.connector.GRACEFUL_STOP_S", PATIENCE_S)
         world.create()
-        world.script.on_stop = lambda plugin: world.script.released.wait(PATIENCE_S)
+        world.script.on_stop = world.script.hang
         world.do(lambda: world.herder.pause("orders"))
         assert world.state() is State.RUNNING
         world.script.released.set()

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from headgate.dev.java import JavaMissing, find_java
+from headgate.java.find import JavaMissing, find_java
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import quoteattr
 
-from headgate.dev.java import find_java
-from headgate.dev.progress import Progress
+from headgate.java.find import find_java
+from headgate.java.progress import Progress
 
 SILENCE_SECONDS: Final = 120.0
 _SHOWN_LINES: Final = 25

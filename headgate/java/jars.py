@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from headgate.dev import ivy
-from headgate.dev.ivy import FetchFailed
-from headgate.dev.lock import FileLock
-from headgate.dev.progress import Progress
+from headgate.java import ivy
+from headgate.java.ivy import FetchFailed
+from headgate.java.lock import FileLock
+from headgate.java.progress import Progress
 
 __all__ = ["KAFKA_BROKER", "SPARK_KAFKA", "FetchFailed", "JarSet", "cache_folder", "fetch"]
 

@@ -1,0 +1,1 @@
+"""What must be there besides Python: Java itself, and jars, fetched once."""
