@@ -181,19 +181,24 @@ class FakeRunner:
 
 
 class RecordingStatusStore(MemoryStatusStore):
-    """Remembers every state, also those that last for a moment only."""
+    """Remembers every change of a state, also those that last for a moment only."""
 
     def __init__(self) -> None:
         super().__init__()
         self.history: dict[str | TaskId, list[State]] = {}
 
     def put_connector(self, name: str, status: Status) -> None:
-        self.history.setdefault(name, []).append(status.state)
+        self._remember(name, status)
         super().put_connector(name, status)
 
     def put_task(self, task: TaskId, status: Status) -> None:
-        self.history.setdefault(task, []).append(status.state)
+        self._remember(task, status)
         super().put_task(task, status)
+
+    def _remember(self, what: str | TaskId, status: Status) -> None:
+        seen = self.history.setdefault(what, [])
+        if seen[-1:] != [status.state]:
+            seen.append(status.state)
 
 
 class FakeGroups:

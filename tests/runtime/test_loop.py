@@ -128,6 +128,14 @@ class TestExclusive:
             with pytest.raises(BadRequest):
                 loop.submit(failing).result(PATIENCE_S)
 
+    def test_nothing_is_kept_of_a_name_that_nobody_uses(self, loop: HerderLoop) -> None:
+        async def command(name: str) -> int:
+            async with loop.exclusive(name, "doing"):
+                return len(loop._locks)
+
+        assert [loop.submit(lambda: command(name)).result(PATIENCE_S) for name in "abca"] == [1] * 4  # noqa: B023
+        assert loop._locks == {}
+
     def test_who_runs_out_of_patience_gives_up_on_who_is_in_the_way(self, loop: HerderLoop) -> None:
         given_up = threading.Event()
 

@@ -1043,11 +1043,21 @@ class TestWhatTasksTell:
         assert (world.state(), world.task_states()) == (State.RUNNING, [State.FAILED, State.RUNNING])
         assert world.herder.task_status(TASK_0) == Status(State.FAILED, WORKER_ID, "Traceback\nboom", "7.1")
 
-    def test_a_task_that_has_not_said_anything_has_no_status(self, world: World) -> None:
+    def test_a_task_that_has_not_said_anything_is_unassigned(self, world: World) -> None:
         world.runner.silent = True
         world.create()
-        with pytest.raises(StatusNotFound, match=r"^No status found for task orders-0$"):
-            world.herder.task_status(TASK_0)
+        assert world.task_states() == [State.UNASSIGNED] * 2
+        world.runner.task(0).listener.on_running()
+        assert world.task_states() == [State.RUNNING, State.UNASSIGNED]
+
+    @pytest.mark.kip(745, "The state of each restarting instance will eventually transition to RUNNING")
+    def test_a_task_that_is_restarted_is_so_until_it_says_something(self, world: World) -> None:
+        world.create()
+        world.runner.silent = True
+        world.restart(include_tasks=True)
+        assert world.task_states() == [State.RESTARTING] * 2
+        world.runner.task(1).listener.on_running()
+        assert world.task_states() == [State.RESTARTING, State.RUNNING]
 
     def test_one_that_ignores_a_stop_is_cancelled_and_can_write_no_more(
         self, world: World, caplog: pytest.LogCaptureFixture
@@ -1058,7 +1068,7 @@ class TestWhatTasksTell:
         world.restart_task(0)
         assert late.calls == ["stop", "cancel"]
         assert "Task did not stop within 0.2 s and is given up on" in caplog.text
-        assert world.task_history(0) == [State.RUNNING, State.UNASSIGNED, State.RUNNING]
+        assert world.task_history(0) == [State.UNASSIGNED, State.RUNNING, State.UNASSIGNED, State.RUNNING]
         late.listener.on_paused()
         late.listener.on_failed("too late")
         late.listener.on_topic("late")
