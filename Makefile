@@ -24,12 +24,13 @@ quickstart: setup  ## a broker, a worker on Spark, two connectors; ARGS=--stay l
 	@$(BIN)/python examples/quickstart/run.py $(ARGS)
 
 test: setup  ## all tests: pure ones, then those with broker and Spark; ARGS="-k pause" chooses
-	@echo "==> test: everything, on a broker of its own"
-	$(BIN)/python -m pytest $(ARGS)
+	@echo "==> test: what needs neither broker nor Spark, then the rest, on a broker of its own"
+	$(BIN)/python -m pytest -n 2 -m "not broker and not spark" $(ARGS)
+	$(BIN)/python -m pytest -m "broker or spark" $(ARGS)
 
-pure: setup  ## the tests that need neither broker nor Spark
-	@echo "==> pure: tests without broker and Spark"
-	$(BIN)/python -m pytest -m "not broker and not spark" $(ARGS)
+pure: setup  ## the quick tests: plain values, no processes
+	@echo "==> pure: tests on plain values"
+	$(BIN)/python -m pytest -n 2 -m "not broker and not spark and not process" $(ARGS)
 
 check: setup  ## formatting, lint and types
 	@echo "==> check: ruff and mypy"

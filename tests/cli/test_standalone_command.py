@@ -17,6 +17,8 @@ from harness import Client, await_, lines, sink_config, source_config
 
 from headgate.dev.broker import Broker
 
+pytestmark = pytest.mark.process
+
 BIN = Path(sys.executable).parent
 
 

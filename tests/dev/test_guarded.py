@@ -10,6 +10,8 @@ import pytest
 from headgate.dev.guarded import GuardedProcess
 from headgate.java.lock import FileLock
 
+pytestmark = pytest.mark.process
+
 SLEEP = ["/bin/sh", "-c", "while :; do sleep 0.1; done"]
 STUBBORN = ["/bin/sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done"]
 PARENT = """

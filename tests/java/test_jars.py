@@ -11,6 +11,8 @@ import pytest
 from headgate.java.jars import KAFKA_BROKER, SPARK_KAFKA, FetchFailed, JarSet, cache_folder, fetch
 from headgate.java.lock import FileLock
 
+pytestmark = pytest.mark.process
+
 TWO = JarSet("two", ("org.example:one:1.0", "org.example:two:2.0"), transitive=False)
 NAMES = ["one-1.0.jar", "two-2.0.jar"]
 

@@ -26,6 +26,8 @@ from headgate.rest.listeners import Listener, ListenerError, Tls
 from headgate.rest.server import Server
 from headgate.rest.settings import RestSettings
 
+pytestmark = pytest.mark.process
+
 LOCAL = Listener("http", "127.0.0.1", 0)
 
 

@@ -141,6 +141,7 @@ class TestGroup:
         assert cluster_id(admin)
 
 
+@pytest.mark.process
 class TestWithoutBroker:
     @pytest.mark.parametrize(
         "attempt",

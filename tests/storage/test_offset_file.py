@@ -371,6 +371,7 @@ while True:
 """
 
 
+@pytest.mark.process
 def test_a_worker_killed_at_any_moment_leaves_a_state_that_it_wrote(path: Path) -> None:
     chance = random.Random(980)
     for _ in range(6):
