@@ -67,7 +67,7 @@ class OffsetTable:
             known = after.get(known_as)
             first = known.partition if known else None if partition is None else encode(partition)
             after[known_as] = Entry(first, encode(offset))
-        if after == before:
+        if list(after.items()) == list(before.items()):  # the order counts too
             return self
         rest = {name: entries for name, entries in self._connectors.items() if name != connector or after}
         return OffsetTable({**rest, connector: after} if after else rest)
