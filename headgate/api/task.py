@@ -28,7 +28,8 @@ class SourceTable:
 
     topic: str
     table: pa.Table
-    """Column `value`; and where needed `key`, `timestamp` (ms, int64), `partition` (int32)."""
+    """Column `value`; and where needed `key`, `partition` (int32), `timestamp` (ms, int64; without it, the time at
+    which a record is sent, which costs least)."""
     source_partition: Mapping[str, Any] | None
     source_offset: Mapping[str, Any] | None
     value_schema: Schema | None = None

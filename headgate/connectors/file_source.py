@@ -166,10 +166,9 @@ class FileStreamSourceTask(SourceTask):
 
         lines, size = self._lines.take(self._config.batch_size)
         self._position += size
-        now = pa.repeat(pa.scalar(time.time_ns() // 1_000_000, pa.int64()), len(lines))
         return SourceTable(
             topic=self._config.topic,
-            table=pa.table({"value": lines, "timestamp": now}),
+            table=pa.table({"value": lines}),
             source_partition=self._partition,
             source_offset={POSITION: self._position} if self._partition else None,
             value_schema=schema.STRING,

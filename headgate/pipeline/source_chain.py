@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -116,7 +117,10 @@ def _bytes_column(converter: Converter, topic: str, column: pa.ChunkedArray, sch
 def _records(
     topic: str, table: pa.Table, key_schema: Schema | None, value_schema: Schema | None
 ) -> Iterator[SourceRecord]:
-    for key, value, timestamp, partition in rows(table, ("key", "value", "timestamp", "partition"), (None,) * 4):
+    now = int(time.time() * 1000)
+    for key, value, timestamp, partition in rows(
+        table, ("key", "value", "timestamp", "partition"), (None, None, now, None)
+    ):
         yield SourceRecord(
             topic=topic,
             key=_shaped(key_schema, key),
