@@ -28,6 +28,7 @@ from headgate.api.config import (
     one_of_any_case,
     valid_regex,
 )
+from headgate.api.config_provider import ConfigData, ConfigProvider
 from headgate.api.connector import Connector, ExactlyOnceSupport, SinkConnector, SourceConnector
 from headgate.api.context import (
     ConnectorContext,
@@ -60,8 +61,10 @@ __all__ = [
     "REQUIRED",
     "SHORT",
     "STRING",
+    "ConfigData",
     "ConfigDef",
     "ConfigError",
+    "ConfigProvider",
     "ConfigValue",
     "ConnectError",
     "Connector",
