@@ -1,8 +1,8 @@
 """SourceTask and SinkTask: where a connector's work is done, in the worker, one thread per task.
 
 A source task polls records, or columns when it has many. A sink task takes records, or columns (`TableSinkTask`), or
-the Spark DataFrame itself (`FrameSinkTask`), which it writes from the executors. Splits, parts of a source that executors
-read for themselves, will be a third thing that `poll` may return.
+the Spark DataFrame itself (`FrameSinkTask`), which it writes from the executors. Splits, parts of a source that
+executors read for themselves, will be a third thing that `poll` may return.
 """
 
 from __future__ import annotations
