@@ -162,12 +162,27 @@ def text_lines(path: Path, lines: int) -> None:
         file.writelines(f"{number:012d}{'x' * (WIDTH - 13)}\n" for number in range(lines))
 
 
+def warm_up(bootstrap: str) -> None:
+    """The first consumer group of a new broker waits seconds for the topic of the groups: not for one of us alone."""
+    from confluent_kafka import Consumer, Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 0})
+    producer.produce("bench-warm-up", b"x")
+    producer.flush()
+    settings = {"bootstrap.servers": bootstrap, "group.id": "bench-warm-up", "auto.offset.reset": "earliest"}
+    consumer = Consumer({**settings, "log_level": 0})
+    consumer.subscribe(["bench-warm-up"])
+    until(lambda: consumer.poll(0.5) is not None, "the first group", 60)
+    consumer.close()
+
+
 def measure(lines: int, folder: Path) -> dict[str, tuple[float, float]]:
     """Rates of Headgate and of the peer, by what was measured."""
     source = folder / "in.txt"
     text_lines(source, lines)
     found: dict[str, dict[str, float]] = {}
     with Broker(heap="1g") as broker:
+        warm_up(broker.bootstrap)
         for name in ("headgate", "peer"):
             print(f"    measuring {name} ...", flush=True)
             with _worker(name, broker.bootstrap, folder) as (url, started):

@@ -1,10 +1,11 @@
-"""Log lines that say which connector or task they are about: `[orders|task-0]`."""
+"""Log lines that say which connector or task they are about, `[orders|task-0]`, and tell no secrets."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
@@ -30,6 +31,64 @@ def about(what: str | TaskId) -> Iterator[None]:
         _context.reset(token)
 
 
+# --- secrets ----------------------------------------------------------------------------------------------------------
+
+HIDDEN: Final = "[hidden]"
+_SHORTEST: Final = 4
+_SHORTEST_LINE: Final = 8
+_MOST: Final = 2_000
+"""Values that change often would fill the memory: the oldest are forgotten first."""
+
+_secrets: dict[str, None] = {}
+_longest_first: tuple[str, ...] = ()
+_lock: Final = threading.Lock()
+
+
+def is_secret(value: str) -> bool:
+    """Shorter texts, and words that are in every second line, would hide more than they protect."""
+    return len(value.strip()) >= _SHORTEST and value.strip().lower() not in ("true", "false", "none", "null")
+
+
+def hide(values: Iterable[str]) -> None:
+    """From now on, `masked` and the log do not show these."""
+    global _longest_first
+    forms = [form for value in values if is_secret(value) for form in _forms(value)]
+    with _lock:
+        for form in forms:
+            _secrets.pop(form, None)
+            _secrets[form] = None
+        for oldest in list(_secrets)[:-_MOST]:
+            del _secrets[oldest]
+        _longest_first = tuple(sorted(_secrets, key=len, reverse=True))
+
+
+def _forms(value: str) -> Iterator[str]:
+    """As it is, and as texts show it: without blanks around it, escaped, or one of its lines."""
+    for form in (value, value.strip()):
+        yield form
+        yield repr(form)[1:-1]
+    if "\n" in value.strip():
+        yield from (line.strip() for line in value.splitlines() if len(line.strip()) >= _SHORTEST_LINE)
+
+
+def masked(text: str) -> str:
+    """The text without what `hide` was told."""
+    for secret in _longest_first:
+        if secret in text:
+            text = text.replace(secret, HIDDEN)
+    return text
+
+
+class LineFormatter(logging.Formatter):
+    """The last to touch a line: whatever was in a message or a traceback, a secret does not come out."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return masked(super().format(record))
+
+
+# --- set-up -----------------------------------------------------------------------------------------------------------
+
+
 class _Context(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         record.context = _context.get()
@@ -40,7 +99,7 @@ def configure(level: str = "INFO") -> None:
     """Log to standard error, once per process."""
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(_Context())
-    handler.setFormatter(logging.Formatter(FORMAT))
+    handler.setFormatter(LineFormatter(FORMAT))
     logging.basicConfig(level=level, handlers=[handler], force=True)
     # Libraries speak up only when something is wrong.
     for noisy in ("py4j", "pyspark", "uvicorn.error", "asyncio"):

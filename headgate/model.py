@@ -156,6 +156,18 @@ class ChainSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicGroup:
+    """How topics are created whose name matches (KIP-158). -1: as the broker does."""
+
+    name: str
+    include: str
+    exclude: str
+    replication_factor: int
+    partitions: int
+    configs: Config = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class TaskSpec:
     """All that a task runner needs to run one task."""
 
@@ -174,6 +186,8 @@ class TaskSpec:
     admin: Config = field(default_factory=dict)
     flush_interval_ms: int = 60_000
     flush_timeout_ms: int = 5_000
+    topic_groups: tuple[TopicGroup, ...] = ()
+    """Tried in this order, the last one matches every topic; none: the broker creates topics, if it does."""
 
 
 SINK_GROUP_PREFIX: Final = "connect-"

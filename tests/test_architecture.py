@@ -25,6 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "ui": set(),
     "api": {"model"},
     "connectors": {"api"},
+    "providers": {"api"},
     "pipeline": {"api", "model"},
     "runtime": {"api", "model", "log"},
     "cluster": {"model", "clients", "producer", "runtime.view", "runtime.ports"},

@@ -3,11 +3,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 
+from headgate import log
 from headgate.log import about, configure, name_of
 from headgate.model import TaskId
 
@@ -107,3 +109,40 @@ def test_configuring_twice_does_not_double_the_lines(capsys: pytest.CaptureFixtu
     logging.getLogger("m").info("too little")
     logging.getLogger("m").warning("once")
     assert messages(capsys) == ["WARNING once (m)"]
+
+
+class TestSecrets:
+    @pytest.mark.parametrize(
+        ("secret", "text", "shown"),
+        [
+            ("log-secret-a", "password log-secret-a, again log-secret-a", "password [hidden], again [hidden]"),
+            ("log-b\n", "with its blanks cut off: log-b.", "with its blanks cut off: [hidden]."),
+            ("log-\tc'd", "escaped: {'x': \"log-\\tc'd\"}", "escaped: {'x': \"[hidden]\"}"),
+            ("-----BEGIN X-----\nlogsecretline\n-----END X-----\n", "a line: logsecretline", "a line: [hidden]"),
+            ("log", "too short: log", "too short: log"),
+            ("TRUE", "too common: TRUE", "too common: TRUE"),
+        ],
+    )
+    def test_they_are_hidden_however_they_are_shown(self, secret: str, text: str, shown: str) -> None:
+        log.hide([secret])
+        assert log.masked(text) == shown
+
+    def test_the_longer_one_goes_first(self) -> None:
+        log.hide(["log-abc", "log-abc-and-more"])
+        assert log.masked("log-abc-and-more") == "[hidden]"
+
+    def test_not_all_are_remembered_for_ever(self) -> None:
+        log.hide(["log-the-oldest"])
+        log.hide(f"log-number-{number}" for number in range(5000))
+        assert log.masked("log-number-4999 log-the-oldest") == "[hidden] log-the-oldest"
+
+    def test_a_line_of_the_log_has_none_even_in_a_traceback(self) -> None:
+        log.hide(["log-in-a-trace"])
+        formatter = log.LineFormatter("%(message)s")
+        try:
+            raise ValueError("cannot log in with log-in-a-trace")
+        except ValueError:
+            record = logging.LogRecord("x", logging.ERROR, "", 0, "user %s", ("log-in-a-trace",), sys.exc_info())
+        line = formatter.format(record)
+        assert "log-in-a-trace" not in line
+        assert line.endswith("ValueError: cannot log in with [hidden]")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from headgate.cli.version import commit
+from headgate.clients import ClientKind, translate
 from headgate.java.find import find_java
 from headgate.java.jars import SPARK_KAFKA, fetch
 from headgate.rest.app import build_admin_app, build_app
@@ -17,6 +18,7 @@ from headgate.rest.server import Server
 from headgate.rest.settings import RestSettings
 from headgate.runtime import task_spec
 from headgate.runtime.plugins import Plugins
+from headgate.runtime.secrets import resolve_worker
 from headgate.runtime.standalone import StandaloneHerder
 from headgate.runtime.worker_config import STANDALONE, WorkerConfig, unknown_keys
 from headgate.spark.ride import Rides
@@ -38,15 +40,16 @@ class StandaloneWorker:
 
     def __init__(self, raw: Mapping[str, str]) -> None:
         self._began = time.monotonic()
-        self.config = WorkerConfig.parse(raw, STANDALONE)
         for key in unknown_keys(raw, STANDALONE):
             log.warning("Unknown key in the worker's configuration is ignored: %s", key)
+        self.plugins = Plugins.discover(STANDALONE["plugin.path"].parse(raw.get("plugin.path")) or ())
+        raw, self._secrets = resolve_worker(raw, self.plugins, STANDALONE.names)
+        self.config = WorkerConfig.parse(raw, STANDALONE)
         settings = RestSettings.parse(raw, default_listeners=(LOCAL_LISTENER,))
         self._settings = settings
         self.server = Server(settings)
         self._offsets = FileOffsetStore(raw["offset.storage.file.filename"])
         self._groups = KafkaGroupOffsets()
-        self.plugins = Plugins.discover(self.config.plugin_path)
         self._require_converters()
         self.engine = SparkEngine(
             {key: value for key, value in raw.items() if key.startswith("spark.")},
@@ -66,6 +69,8 @@ class StandaloneWorker:
             runner=self.runner,
             worker_id=self.server.worker_id,
             cluster_id=lambda: cluster_id(task_spec.admin_config("", {}, self.config)),
+            secrets=self._secrets,
+            try_client=lambda kind, config: translate(ClientKind(kind), config),
         )
 
     def start(self) -> None:
@@ -89,6 +94,7 @@ class StandaloneWorker:
         self.engine.stop()
         self._groups.close()
         self._offsets.close()
+        self._secrets.close()
 
     def _require_converters(self) -> None:
         """A converter that cannot be found would fail every connector; better to say so once, at the start."""

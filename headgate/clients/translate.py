@@ -39,8 +39,8 @@ Rule = Callable[[str, str], Settings]
 
 INT: Final = 2**31 - 1
 
-QUIET: Final[Mapping[str, Any]] = {"log_level": 3}
-"""librdkafka warns of what it is about to put right by itself; what lasts comes through the error callback."""
+QUIET: Final[Mapping[str, Any]] = {"log_level": 0}
+"""librdkafka logs what it is about to put right by itself, many times a second; what lasts is told as an error."""
 
 
 def translate(kind: ClientKind, config: Mapping[str, str]) -> Translated:

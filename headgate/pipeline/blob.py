@@ -10,17 +10,19 @@ import time
 import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
 from headgate.api import ConnectError, Schema, SinkRecord, SourceRecord, SourceTable
 from headgate.model import ChainSpec
 from headgate.pipeline.batch import Batch, from_ipc, to_ipc
-from headgate.pipeline.packed import PROTOCOL, SINK_RECORDS, SOURCE_RECORDS
+from headgate.pipeline.failure import Failure, InternalSinkRecord
+from headgate.pipeline.packed import INTERNAL_SINK_RECORDS, PROTOCOL, SINK_RECORDS, SOURCE_RECORDS, Packer
 from headgate.pipeline.sink_chain import Kind, Output, SinkChain
 from headgate.pipeline.source_chain import SourceChain
+from headgate.pipeline.tolerance import Retry, ToleranceExceeded, Triage
 
 MOST_CHAINS: Final = 256
 
@@ -49,11 +51,33 @@ class Job:
     """Of `pack_spec`. The same bytes mean the same chain."""
     work: Work
     payload: bytes = b""
+    retry: Retry | None = None
+    """What has been tried with the first record already, when this is the rest of another job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What a job has left undone: its first record failed and is to be tried again after a pause."""
+
+    job: Job
+    row: int
+    """Where it begins in the job that it is the rest of."""
+    delay_ms: float
+
+    @property
+    def attempts(self) -> int:
+        """Those that failed so far."""
+        return self.job.retry.attempts if self.job.retry else 0
+
+    def blob(self, elapsed_ms: float) -> bytes:
+        """To be run after the pause, so long after the first failure."""
+        assert self.job.retry is not None
+        return pack(replace(self.job, retry=replace(self.job.retry, elapsed_ms=elapsed_ms)))
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a job: a payload or an error, never both."""
+    """What became of a job: a payload or an error, never both; and beside either, the records that failed."""
 
     payload: bytes | None
     error: str | None
@@ -63,6 +87,9 @@ class Result:
     seconds: float
     count: int
     """Records in the payload."""
+    failures: tuple[Failure, ...] = ()
+    """Those that were left out, or the one that was not tolerated."""
+    rest: Rest | None = None
 
     def table(self) -> pa.Table:
         """Of a job that gives a table: PRODUCED for a source, the output's columns for a sink. Raises JobFailed."""
@@ -120,13 +147,16 @@ def run(blob: bytes) -> bytes:
     """A packed Job in, a packed Result out. Never raises for what the chain, its plugins or the job do wrong."""
     start = time.perf_counter()
     try:
-        payload, count = _done(pickle.loads(blob))
-        result = Result(payload, None, None, time.perf_counter() - start, count)
+        return pickle.dumps(_done(pickle.loads(blob), start), PROTOCOL)
     except Exception as error:
-        name = f"{type(error).__module__}.{type(error).__qualname__}"
-        trace = "".join(traceback.format_exception(error))
-        result = Result(None, trace, name, time.perf_counter() - start, 0)
-    return pickle.dumps(result, PROTOCOL)
+        return pickle.dumps(_failed(error, start), PROTOCOL)
+
+
+def _failed(error: Exception, start: float) -> Result:
+    name = f"{type(error).__module__}.{type(error).__qualname__}"
+    trace = "".join(traceback.format_exception(error))
+    failures = (error.failure,) if isinstance(error, ToleranceExceeded) else ()
+    return Result(None, trace, name, time.perf_counter() - start, 0, failures)
 
 
 def map_batches(template: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -145,34 +175,40 @@ def _tables(template: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
         yield from chain.table(batch).to_batches()
 
 
-def map_records(template: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The same for tasks that take records: one row, a pickled list of records, for each batch."""
-
-    def mapped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _pickled(template, batches)
-
-    return mapped
-
-
-def _pickled(template: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    chain = _chains.sink(template)
-    for batch in batches:
-        packed = pickle.dumps(chain.records(batch), PROTOCOL)
-        yield pa.record_batch({"records": pa.array([packed], pa.binary())})
+def _done(job: Job, start: float) -> Result:
+    if isinstance(job.work, Output):
+        return _sunk(job, from_ipc(job.payload), start)
+    chain = _chains.source(job)
+    triage = Triage(chain.policy, job.retry)
+    if isinstance(job.work, SourceRecords):
+        records = SOURCE_RECORDS.unpack(job.payload)
+        table = chain.records(records, triage)
+        return _result(job, table, triage, start, lambda row: SOURCE_RECORDS.pack(records[row:]))
+    given = from_ipc(job.payload)
+    table = chain.columns(job.work.topic, given, job.work.key_schema, job.work.value_schema, triage)
+    return _result(job, table, triage, start, lambda row: to_ipc(given.slice(row)))
 
 
-def _done(job: Job) -> tuple[bytes, int]:
-    match job.work:
-        case Output(kind=Kind.RECORDS):
-            records = _chains.sink(job).records(from_ipc(job.payload))
-            return SINK_RECORDS.pack(records), len(records)
-        case Output():
-            table = _chains.sink(job).table(from_ipc(job.payload))
-        case SourceRecords():
-            table = _chains.source(job).records(SOURCE_RECORDS.unpack(job.payload))
-        case SourceColumns(topic, key_schema, value_schema):
-            table = _chains.source(job).columns(topic, from_ipc(job.payload), key_schema, value_schema)
-    return to_ipc(table), table.num_rows
+def _sunk(job: Job, batch: Batch, start: float) -> Result:
+    chain = _chains.sink(job)
+    triage = Triage(chain.policy, job.retry)
+    made: pa.Table | list[SinkRecord]
+    made = chain.records(batch, triage) if chain.output.kind is Kind.RECORDS else chain.table(batch, triage)
+    return _result(job, made, triage, start, lambda row: to_ipc(batch.slice(row)))
+
+
+def _result(job: Job, made: pa.Table | list[Any], triage: Triage, start: float, left: Callable[[int], bytes]) -> Result:
+    """`left` packs the batch from a row on."""
+    rest = None
+    later = triage.postponed
+    if later is not None:
+        rest = Rest(Job(job.chain, job.work, left(later.row), later.retry), later.row, later.delay_ms)
+    if isinstance(made, list):
+        packer: Packer[Any] = INTERNAL_SINK_RECORDS if made and type(made[0]) is InternalSinkRecord else SINK_RECORDS
+        payload, count = packer.pack(made), len(made)
+    else:
+        payload, count = to_ipc(made), made.num_rows
+    return Result(payload, None, None, time.perf_counter() - start, count, tuple(triage.failures), rest)
 
 
 class _Chains:

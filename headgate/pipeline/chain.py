@@ -8,6 +8,7 @@ from typing import Any
 
 from headgate.api import ConnectError, Converter, HeaderConverter
 from headgate.model import ChainSpec, PluginRef, PluginSpec, StepSpec
+from headgate.pipeline.policy import ErrorPolicy
 from headgate.pipeline.steps import Step, Steps
 
 
@@ -19,6 +20,7 @@ class Chain:
     value: Converter
     headers: HeaderConverter
     steps: Steps
+    policy: ErrorPolicy
 
     @classmethod
     def build(cls, spec: ChainSpec) -> Chain:
@@ -29,7 +31,8 @@ class Chain:
         value.configure(spec.value_converter.config, is_key=False)
         headers = _new(spec.header_converter.ref, HeaderConverter)
         headers.configure(spec.header_converter.config)
-        return cls(key, value, headers, Steps([_step(step) for step in spec.steps]))
+        steps = Steps([_step(step) for step in spec.steps])
+        return cls(key, value, headers, steps, ErrorPolicy.of(spec.errors))
 
     def close(self) -> None:
         self.steps.close()

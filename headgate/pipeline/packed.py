@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
 from headgate.api import Record, SinkRecord, SourceRecord
+from headgate.pipeline.failure import InternalSinkRecord
 
 PROTOCOL: Final = 5
 
@@ -24,12 +25,15 @@ class Packer(Generic[R]):
         self._values: Callable[[R], tuple[Any, ...]] = attrgetter(*self._names)
 
     def pack(self, records: Sequence[R]) -> bytes:
-        return pickle.dumps(list(map(self._values, records)), PROTOCOL)
+        return pickle.dumps((self._cls, list(map(self._values, records))), PROTOCOL)
 
     def unpack(self, data: bytes) -> list[R]:
-        cls, names = self._cls, self._names
-        return [cls(**dict(zip(names, values, strict=True))) for values in pickle.loads(data)]
+        """Of this class, or of the more special one that was packed."""
+        cls, rows = pickle.loads(data)
+        names = self._names if cls is self._cls else tuple(field.name for field in fields(cls))
+        return [cls(**dict(zip(names, values, strict=True))) for values in rows]
 
 
 SINK_RECORDS: Final = Packer(SinkRecord)
+INTERNAL_SINK_RECORDS: Final = Packer(InternalSinkRecord)
 SOURCE_RECORDS: Final = Packer(SourceRecord)

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from headgate.api import Converter, Form, Header, Schema, SinkRecord
+from headgate.api import Converter, Form, FrameSinkTask, Header, Schema, SinkRecord, SinkTask, TableSinkTask
 from headgate.model import ChainSpec
-from headgate.pipeline.batch import CONSUMED, TABLE, Batch, rows, table_schema, text_column
+from headgate.pipeline.batch import CONSUMED, Batch, rows, table_schema, text_column
 from headgate.pipeline.chain import Chain
 from headgate.pipeline.converters.byte_array import ByteArrayConverter
 from headgate.pipeline.converters.json import JsonConverter
 from headgate.pipeline.converters.string import StringConverter
+from headgate.pipeline.failure import Consumed, InternalSinkRecord, Stage, raw_bytes
+from headgate.pipeline.policy import ErrorPolicy
 from headgate.pipeline.text import text
-from headgate.pipeline.tolerance import Consumed, Stage, attempt
+from headgate.pipeline.tolerance import StageFailed, Triage, attempt
 
 _COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 _ABSENT: Final = ("", None, -1, None, None, None, None, None)
 _NAMED: Final = _COLUMNS[:3]
 """What an error message names a record by."""
 _STAGES: Final = {"key": Stage.KEY_CONVERTER, "value": Stage.VALUE_CONVERTER}
+
+Show: TypeAlias = Callable[[str, "bytes | None"], "str | None"]
+"""From a topic and bytes of Kafka to the text in a column."""
 
 
 class Kind(Enum):
@@ -40,13 +46,17 @@ class Output:
     columns: tuple[str, ...] = ()
     form: Form = Form.TEXT
 
+    @classmethod
+    def of(cls, task: SinkTask | TableSinkTask | FrameSinkTask) -> Output:
+        return cls(Kind.RECORDS) if isinstance(task, SinkTask) else cls(Kind.TABLE, task.columns, task.form)
+
 
 class SinkChain:
     """Converters, then transforms. Built once per task and process, then called batch by batch."""
 
     def __init__(self, spec: ChainSpec, output: Output) -> None:
         self._chain = Chain.build(spec)
-        self._output = output
+        self.output = output
         self._show = _as_json() if output.form is Form.JSON else _as_text
         self._converted = [name for name in output.columns if name in ("key", "value")]
 
@@ -54,72 +64,176 @@ class SinkChain:
     def passthrough(self) -> bool:
         """Whether the table is the bytes of Kafka as text: nothing needs Python, nothing can fail."""
         return (
-            self._output.kind is Kind.TABLE
+            self.output.kind is Kind.TABLE
             and not self._chain.steps
             and all(self._as_it_is(name) for name in self._converted)
         )
 
     @property
+    def policy(self) -> ErrorPolicy:
+        return self._chain.policy
+
+    @property
     def needed(self) -> frozenset[str]:
         """The columns of CONSUMED that a batch must have."""
-        if self._output.kind is Kind.RECORDS or self._chain.steps:
+        if self.output.kind is Kind.RECORDS or self._chain.steps:
             return frozenset(CONSUMED.names)
-        columns = frozenset(self._output.columns)
-        return columns if self.passthrough else columns | frozenset(_NAMED)
+        columns = frozenset(self.output.columns)
+        if self.passthrough:
+            return columns
+        # A record that fails may be wanted whole.
+        return frozenset(CONSUMED.names) if self.policy.keeps_records else columns | frozenset(_NAMED)
 
-    def records(self, batch: Batch) -> list[SinkRecord]:
-        """The records that no transform dropped. Raises ToleranceExceeded."""
-        return list(self._transformed(batch))
+    def records(self, batch: Batch, triage: Triage | None = None) -> list[SinkRecord]:
+        """The records that no transform dropped. What fails is for `triage`; without one, raises ToleranceExceeded."""
+        keep = InternalSinkRecord.of if self.policy.dead_letter_topic else None
+        return self._each(batch, triage or Triage(ErrorPolicy()), keep)
 
-    def table(self, batch: Batch) -> pa.Table:
-        """The columns of the output, of the records that no transform dropped. Raises ToleranceExceeded."""
-        schema = table_schema(self._output.columns)
+    def table(self, batch: Batch, triage: Triage | None = None) -> pa.Table:
+        """The same as the columns of the output."""
+        triage = triage or Triage(ErrorPolicy())
+        schema = table_schema(self.output.columns)
         if not self._chain.steps:
-            return pa.Table.from_arrays([self._column(name, batch) for name in schema.names], schema=schema)
+            return self._quick(batch, schema, triage)
         get = [self._getter(name) for name in schema.names]
-        kept = [[each(record) for each in get] for record in self._transformed(batch)]
+        kept = self._each(batch, triage, lambda record, _: [each(record) for each in get])
         columns = zip(*kept, strict=True) if kept else [()] * len(schema)
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+        arrays = [_array(values, field.type) for values, field in zip(columns, schema, strict=True)]
         return pa.Table.from_arrays(arrays, schema=schema)
+
+    def consumed(self, record: SinkRecord) -> Consumed:
+        """What the record was made of; what the task made itself is written by the converters."""
+        if isinstance(record, InternalSinkRecord):
+            return Consumed.of(record.consumed)
+        chain, topic = self._chain, record.original_topic or record.topic
+        to_header = chain.headers.from_connect_header
+        return Consumed(
+            topic,
+            record.original_partition if record.original_partition is not None else record.partition,
+            record.original_offset if record.original_offset is not None else record.offset,
+            record.timestamp,
+            record.timestamp_type,
+            raw_bytes(partial(chain.key.from_connect, topic), record.key_schema, record.key),
+            raw_bytes(partial(chain.value.from_connect, topic), record.value_schema, record.value),
+            tuple(
+                (each.key, raw_bytes(partial(to_header, topic, each.key), each.schema, each.value))
+                for each in record.headers
+            ),
+        )
 
     def close(self) -> None:
         self._chain.close()
 
-    def _transformed(self, batch: Batch) -> Iterator[SinkRecord]:
+    # --- record by record ---------------------------------------------------------------------------------------------
+
+    def _each(
+        self, batch: Batch, triage: Triage, finish: Callable[[SinkRecord, Sequence[Any]], Any] | None
+    ) -> list[Any]:
         chain = self._chain
         key_class, value_class = type(chain.key), type(chain.value)
-        for row in rows(batch, _COLUMNS, _ABSENT):
+        to_key, to_value = chain.key.to_connect, chain.value.to_connect
+        done = []
+        for index, row in enumerate(rows(batch, _COLUMNS, _ABSENT)):
             topic, partition, offset, timestamp, timestamp_type, key, value, headers = row
-            key_schema, key = attempt(Stage.KEY_CONVERTER, key_class, chain.key.to_connect, row, topic, key)
-            value_schema, value = attempt(Stage.VALUE_CONVERTER, value_class, chain.value.to_connect, row, topic, value)
-            record = SinkRecord(
-                topic=topic,
-                value=value,
-                key=key,
-                value_schema=value_schema,
-                key_schema=key_schema,
-                partition=partition,
-                timestamp=timestamp,
-                headers=self._headers(headers, row) if headers else (),
-                offset=offset,
-                timestamp_type=timestamp_type,
-                original_topic=topic,
-                original_partition=partition,
-                original_offset=offset,
-            )
-            kept = chain.steps.apply(record, row)
-            if kept is not None:
-                yield kept
+            try:
+                key_schema, key = attempt(Stage.KEY_CONVERTER, key_class, to_key, topic, key)
+                value_schema, value = attempt(Stage.VALUE_CONVERTER, value_class, to_value, topic, value)
+                record = SinkRecord(
+                    topic=topic,
+                    value=value,
+                    key=key,
+                    value_schema=value_schema,
+                    key_schema=key_schema,
+                    partition=partition,
+                    timestamp=timestamp,
+                    headers=self._headers(headers, topic) if headers else (),
+                    offset=offset,
+                    timestamp_type=timestamp_type,
+                    original_topic=topic,
+                    original_partition=partition,
+                    original_offset=offset,
+                )
+                kept = chain.steps.apply(record)
+                if kept is not None:
+                    done.append(kept if finish is None else finish(kept, row))
+            except StageFailed as failed:
+                if not triage.goes_on(index, failed, partial(Consumed.of, row)):
+                    break
+        return done
 
-    def _headers(self, headers: list[dict[str, Any]], row: Consumed) -> tuple[Header, ...]:
+    def _headers(self, headers: list[dict[str, Any]], topic: str) -> tuple[Header, ...]:
         converter = self._chain.headers
-        convert, cls, topic = converter.to_connect_header, type(converter), row[0]
+        convert, cls = converter.to_connect_header, type(converter)
         found = []
         for header in headers:
             key = header["key"]
-            schema, value = attempt(Stage.HEADER_CONVERTER, cls, convert, row, topic, key, header["value"])
+            schema, value = attempt(Stage.HEADER_CONVERTER, cls, convert, topic, key, header["value"])
             found.append(Header(key, value, schema))
         return tuple(found)
+
+    def _getter(self, name: str) -> Callable[[SinkRecord], Any]:
+        """How to take a column's value out of a record."""
+        if name not in self._converted:
+            return attrgetter(name)
+        stage, cls, show = _STAGES[name], type(self._converter(name)), self._show
+        taken = attrgetter(f"{name}_schema", name)
+
+        def shown(record: SinkRecord) -> str | None:
+            schema, value = taken(record)
+            return None if value is None else attempt(stage, cls, show, schema, value)
+
+        return shown
+
+    # --- columns without a record per row -----------------------------------------------------------------------------
+
+    def _quick(self, batch: Batch, schema: pa.Schema, triage: Triage) -> pa.Table:
+        ready: dict[str, Any] = {}
+        shows: dict[str, Show] = {}
+        for field in schema:
+            column = batch.column(field.name)
+            if field.name not in self._converted:
+                ready[field.name] = column.cast(field.type)
+            elif self._as_it_is(field.name):
+                ready[field.name] = text_column(column)
+            else:
+                shows[field.name] = self._shower(field.name)
+        try:
+            shown = {
+                name: [show(topic, data) for topic, data in rows(batch, ("topic", name), ("", None))]
+                for name, show in shows.items()
+            }
+        except Exception:  # once more with care: which record was it?
+            kept, shown = self._careful(batch, shows, triage)
+            ready = {name: column.take(pa.array(kept, pa.int64())) for name, column in ready.items()}
+        columns = ready | {name: _array(texts, pa.string()) for name, texts in shown.items()}
+        return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+    def _careful(
+        self, batch: Batch, shows: Mapping[str, Show], triage: Triage
+    ) -> tuple[list[int], dict[str, list[str | None]]]:
+        """The rows that did not fail, and the texts of their columns."""
+        calls = [
+            (show, _STAGES[name], type(self._converter(name)), _COLUMNS.index(name)) for name, show in shows.items()
+        ]
+        kept: list[int] = []
+        texts: list[list[str | None]] = []
+        for index, row in enumerate(rows(batch, _COLUMNS, _ABSENT)):
+            try:
+                texts.append([attempt(stage, cls, show, row[0], row[place]) for show, stage, cls, place in calls])
+                kept.append(index)
+            except StageFailed as failed:
+                if not triage.goes_on(index, failed, partial(Consumed.of, row)):
+                    break
+        return kept, {name: [row[place] for row in texts] for place, name in enumerate(shows)}
+
+    def _shower(self, name: str) -> Show:
+        convert, show = self._converter(name).to_connect, self._show
+
+        def shown(topic: str, data: bytes | None) -> str | None:
+            schema, value = convert(topic, data)
+            return None if value is None else show(schema, value)
+
+        return shown
 
     def _converter(self, name: str) -> Converter:
         return self._chain.key if name == "key" else self._chain.value
@@ -127,40 +241,14 @@ class SinkChain:
     def _as_it_is(self, name: str) -> bool:
         converter = self._converter(name)
         utf8 = type(converter) is StringConverter and converter.utf8
-        return self._output.form is Form.TEXT and (utf8 or type(converter) is ByteArrayConverter)
+        return self.output.form is Form.TEXT and (utf8 or type(converter) is ByteArrayConverter)
 
-    def _column(self, name: str, batch: Batch) -> pa.Array | pa.ChunkedArray:
-        column = batch.column(name)
-        if name not in self._converted:
-            return column.cast(TABLE.field(name).type)
-        if self._as_it_is(name):
-            return text_column(column)
-        converter, show = self._converter(name), self._show
-        convert, stage, cls = converter.to_connect, _STAGES[name], type(converter)
 
-        def shown(topic: str, data: bytes | None) -> str | None:
-            schema, value = convert(topic, data)
-            return None if value is None else show(schema, value)
-
-        found = list(rows(batch, (*_NAMED, name), (*_ABSENT[:3], None)))
-        try:
-            texts = [shown(topic, data) for topic, _, _, data in found]
-        except Exception:  # once more with care: which record was it?
-            texts = [attempt(stage, cls, shown, row, row[0], row[3]) for row in found]
-        return pa.array(texts, pa.string())
-
-    def _getter(self, name: str) -> Callable[[SinkRecord], Any]:
-        """How to take a column's value out of a record."""
-        if name not in self._converted:
-            return attrgetter(name)
-        stage, cls, show = _STAGES[name], type(self._converter(name)), self._show
-        taken = attrgetter("original_topic", "original_partition", "original_offset", f"{name}_schema", name)
-
-        def shown(record: SinkRecord) -> str | None:
-            row = taken(record)
-            return None if row[4] is None else attempt(stage, cls, show, row, row[3], row[4])
-
-        return shown
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON can say and UTF-8 cannot: "?", as in Java
+        return pa.array([each and each.encode(errors="replace").decode() for each in values], kind)
 
 
 def _as_text(schema: Schema | None, value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -15,8 +16,10 @@ from headgate.pipeline.batch import PRODUCED, Produced, numbered, produced, rows
 from headgate.pipeline.chain import Chain
 from headgate.pipeline.converters.byte_array import ByteArrayConverter
 from headgate.pipeline.converters.string import StringConverter
+from headgate.pipeline.failure import Polled, RawHeaders, Stage, raw_bytes, shown_record
+from headgate.pipeline.policy import ErrorPolicy
 from headgate.pipeline.text import decode_utf8
-from headgate.pipeline.tolerance import Stage, attempt
+from headgate.pipeline.tolerance import StageFailed, Triage, attempt
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
@@ -29,45 +32,83 @@ class SourceChain:
     def __init__(self, spec: ChainSpec) -> None:
         self._chain = Chain.build(spec)
 
-    def records(self, records: Sequence[SourceRecord]) -> pa.Table:
-        """PRODUCED rows of the records that no transform dropped. Raises ToleranceExceeded."""
-        return produced(self._converted(records))
+    @property
+    def policy(self) -> ErrorPolicy:
+        return self._chain.policy
+
+    def records(self, records: Sequence[SourceRecord], triage: Triage | None = None) -> pa.Table:
+        """PRODUCED rows of the records that no transform dropped. What fails is for `triage`; without one, raises
+        ToleranceExceeded."""
+        return produced(self._converted(records, triage or Triage(ErrorPolicy())))
 
     def columns(
-        self, topic: str, table: pa.Table, key_schema: Schema | None = None, value_schema: Schema | None = None
+        self,
+        topic: str,
+        table: pa.Table,
+        key_schema: Schema | None = None,
+        value_schema: Schema | None = None,
+        triage: Triage | None = None,
     ) -> pa.Table:
-        """The same for a table, as SourceTable describes it. Raises ToleranceExceeded."""
+        """The same for a table, as SourceTable describes it."""
         if "value" not in table.column_names:
             raise ConnectError('The table of a source task has no column "value"')
         quick = self._quick(topic, table, key_schema, value_schema)
-        return quick if quick is not None else self.records(list(_records(topic, table, key_schema, value_schema)))
+        if quick is not None:
+            return quick
+        return self.records(list(_records(topic, table, key_schema, value_schema)), triage)
 
     def close(self) -> None:
         self._chain.close()
 
-    def _converted(self, records: Sequence[SourceRecord]) -> Iterator[Produced]:
+    def _converted(self, records: Sequence[SourceRecord], triage: Triage) -> Iterator[Produced]:
         chain = self._chain
         key_class, value_class = type(chain.key), type(chain.value)
         to_key, to_value = chain.key.from_connect, chain.value.from_connect
         for row, origin in enumerate(records):
-            record = chain.steps.apply(origin, origin)
-            if record is None:
+            try:
+                record = chain.steps.apply(origin)
+                if record is None:
+                    continue
+                topic = record.topic
+                headers = self._headers(record.headers, topic) if record.headers else None
+                key = attempt(Stage.KEY_CONVERTER, key_class, to_key, topic, record.key_schema, record.key)
+                value = attempt(Stage.VALUE_CONVERTER, value_class, to_value, topic, record.value_schema, record.value)
+            except StageFailed as failed:
+                if not triage.goes_on(row, failed, partial(self._polled, origin)):
+                    return
                 continue
-            topic = record.topic
-            headers = self._headers(record.headers, topic, origin) if record.headers else None
-            key = attempt(Stage.KEY_CONVERTER, key_class, to_key, origin, topic, record.key_schema, record.key)
-            value = attempt(
-                Stage.VALUE_CONVERTER, value_class, to_value, origin, topic, record.value_schema, record.value
-            )
             yield Produced(row, topic, record.partition, key, value, _checked(record.timestamp), headers)
 
-    def _headers(self, headers: Sequence[Header], topic: str, origin: SourceRecord) -> list[tuple[str, bytes | None]]:
+    def _headers(self, headers: Sequence[Header], topic: str) -> list[tuple[str, bytes | None]]:
         converter = self._chain.headers
         convert, cls = converter.from_connect_header, type(converter)
         return [
-            (each.key, attempt(Stage.HEADER_CONVERTER, cls, convert, origin, topic, each.key, each.schema, each.value))
+            (each.key, attempt(Stage.HEADER_CONVERTER, cls, convert, topic, each.key, each.schema, each.value))
             for each in headers
         ]
+
+    # --- a record that failed -----------------------------------------------------------------------------------------
+
+    def _polled(self, record: SourceRecord) -> Polled:
+        policy, chain, topic = self.policy, self._chain, record.topic
+        shown = shown_record(record) if policy.log and policy.log_records else ""
+        if not policy.dead_letter_topic:
+            return Polled(topic, record.source_partition, record.source_offset, shown=shown)
+        to_header = chain.headers.from_connect_header
+        headers: RawHeaders = tuple(
+            (each.key, raw_bytes(partial(to_header, topic, each.key), each.schema, each.value))
+            for each in record.headers
+        )
+        return Polled(
+            topic,
+            record.source_partition,
+            record.source_offset,
+            None if record.timestamp == _NO_TIMESTAMP else record.timestamp,
+            raw_bytes(partial(chain.key.from_connect, topic), record.key_schema, record.key),
+            raw_bytes(partial(chain.value.from_connect, topic), record.value_schema, record.value),
+            headers,
+            shown,
+        )
 
     # --- columns without a record per row -----------------------------------------------------------------------------
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from headgate.api import Predicate, Record, SourceRecord, Transform
-from headgate.pipeline.tolerance import Consumed, Stage, attempt
+from headgate.api import Predicate, Record, Transform
+from headgate.pipeline.failure import Stage
+from headgate.pipeline.tolerance import attempt
 
 R = TypeVar("R", bound=Record)
 
@@ -42,11 +43,11 @@ class Steps:
     def __bool__(self) -> bool:
         return bool(self._steps)
 
-    def apply(self, record: R, origin: Consumed | SourceRecord) -> R | None:
-        """The record after all steps, or None when one dropped it; `origin` is what an error names."""
+    def apply(self, record: R) -> R | None:
+        """The record after all steps, or None when one dropped it. Raises StageFailed."""
         current: R | None = record
         for cls, call in self._calls:
-            current = attempt(Stage.TRANSFORMATION, cls, call, origin, current)
+            current = attempt(Stage.TRANSFORMATION, cls, call, current)
             if current is None:
                 return None
         return current

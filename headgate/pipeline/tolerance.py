@@ -1,64 +1,122 @@
-"""Tolerance: the one place where a failed operation on a record is dealt with."""
+"""Tolerance: the one place where a failed operation on a record is dealt with.
+
+Nothing here has a side effect. A record that is left out comes back as a Failure beside the results, to be logged and
+kept by the worker. And nothing here waits: where an operation is to be tried again after a pause, the batch ends before
+that record, and the worker sends the rest of it after the pause. So no executor is held by a pause, a task that waits
+can be stopped at once, and what was done before the pause is not done again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from enum import Enum
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from headgate.api import ConnectError, SourceRecord
+from headgate.api import ConnectError, RetriableError
+from headgate.pipeline.failure import Consumed, Failure, Polled, Stage, class_name, message_of
+from headgate.pipeline.policy import ErrorPolicy
+from headgate.pipeline.trace import Traces
 
 T = TypeVar("T")
 
-Consumed = tuple[Any, ...]
-"""A record as it came from Kafka; the first three are topic, partition and offset, where known."""
 
+class StageFailed(Exception):
+    """One operation on one record failed, with this error."""
 
-class Stage(Enum):
-    """What was done to the record."""
-
-    KEY_CONVERTER = "KEY_CONVERTER"
-    VALUE_CONVERTER = "VALUE_CONVERTER"
-    HEADER_CONVERTER = "HEADER_CONVERTER"
-    TRANSFORMATION = "TRANSFORMATION"
-
-
-class ToleranceExceeded(ConnectError):
-    """A record failed, and the configuration does not allow to set it aside: the task fails with this."""
-
-    def __init__(self, stage: Stage, plugin: str, record: str, cause: str) -> None:
-        super().__init__(stage, plugin, record, cause)
+    def __init__(self, stage: Stage, cls: type, error: Exception) -> None:
+        super().__init__(stage, cls, error)
         self.stage = stage
-        self.plugin = plugin
-        self.record = record
-        self.cause = cause
-        """The error as text: `__cause__` does not survive pickling."""
-
-    def __str__(self) -> str:
-        return (
-            f"Tolerance exceeded in error handler: stage '{self.stage.value}' with class '{self.plugin}', "
-            f"where {self.record}: {self.cause}"
-        )
+        self.cls = cls
+        self.error = error
 
 
-def attempt(stage: Stage, cls: type, fn: Callable[..., T], record: Consumed | SourceRecord, *args: Any) -> T:
-    """What `fn(*args)` returns. Raises ToleranceExceeded, caused by what `fn` raised, naming the record."""
+def attempt(stage: Stage, cls: type, fn: Callable[..., T], *args: Any) -> T:
+    """What `fn(*args)` returns. Raises StageFailed with what `fn` raised."""
     try:
         return fn(*args)
     except Exception as error:
-        plugin = f"{cls.__module__}.{cls.__qualname__}"
-        raise ToleranceExceeded(stage, plugin, describe(record), f"{type(error).__name__}: {error}") from error
+        raise StageFailed(stage, cls, error) from error
 
 
-def describe(record: Consumed | SourceRecord) -> str:
-    if isinstance(record, SourceRecord):
+class ToleranceExceeded(ConnectError):
+    """A record failed, and the configuration does not allow to leave it out: the task fails with this."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+    def __str__(self) -> str:
+        failure = self.failure
         return (
-            f"source record is {{topic='{record.topic}', sourcePartition={_shown(record.source_partition)}, "
-            f"sourceOffset={_shown(record.source_offset)}}}"
+            f"Tolerance exceeded in error handler: stage '{failure.stage.value}' with class '{failure.plugin}', "
+            f"where {failure.where}: {failure.error.rpartition('.')[2]}: {failure.message or ''}"
         )
-    topic, partition, offset = record[:3]
-    return f"consumed record is {{topic='{topic}', partition={partition}, offset={offset}}}"
 
 
-def _shown(position: Mapping[str, Any] | None) -> str:
-    return "null" if position is None else f"{{{', '.join(f'{name}={value}' for name, value in position.items())}}}"
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """An operation that is being tried again, on the first record of a batch."""
+
+    stage: Stage
+    plugin: str
+    attempts: int
+    """Those that failed so far."""
+    elapsed_ms: float = 0.0
+    """Since the first of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    row: int
+    """The record to be tried again; those before it are done with."""
+    retry: Retry
+    delay_ms: float
+
+
+class Triage:
+    """Of one batch: which failures are left out, which are tried again later, which fail the task."""
+
+    def __init__(
+        self, policy: ErrorPolicy, retry: Retry | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._policy = policy
+        self._retry = retry
+        self._clock = clock
+        self._began = clock()
+        self._traces = Traces()
+        self.failures: list[Failure] = []
+        self.postponed: Postponed | None = None
+
+    def goes_on(self, row: int, failed: StageFailed, record: Callable[[], Consumed | Polled]) -> bool:
+        """Whether the batch goes on after this row, without its record. False: it ends before this row for now.
+        Raises ToleranceExceeded."""
+        policy, plugin = self._policy, class_name(failed.cls)
+        retry = self._tried(row, failed.stage, plugin)
+        if isinstance(failed.error, RetriableError):
+            delay = policy.delay_ms(retry.attempts, retry.elapsed_ms)
+            if delay is not None:
+                self.postponed = Postponed(row, retry, delay)
+                return False
+        failure = Failure(
+            stage=failed.stage,
+            plugin=plugin,
+            error=class_name(type(failed.error)),
+            message=message_of(failed.error),
+            trace=self._traces.of(failed.error) if policy.keeps_traces else (),
+            record=record(),
+            row=row,
+            attempts=retry.attempts,
+        )
+        if not policy.tolerant:
+            raise ToleranceExceeded(failure) from failed.error
+        self.failures.append(failure)
+        return True
+
+    def _tried(self, row: int, stage: Stage, plugin: str) -> Retry:
+        """This attempt counted; only the first record of a batch can have been tried before."""
+        before = self._retry if row == 0 else None
+        if before is None or (before.stage, before.plugin) != (stage, plugin):
+            return Retry(stage, plugin, 1)
+        elapsed = before.elapsed_ms + (self._clock() - self._began) * 1000
+        return Retry(stage, plugin, before.attempts + 1, elapsed)

@@ -156,6 +156,7 @@ def config_infos(infos: ConfigInfos) -> dict[str, Any]:
         "error_count": infos.error_count,
         "groups": list(infos.groups),
         "configs": [_config_info(info) for info in infos.configs],
+        "unknown_keys": [{"name": each.name, "did_you_mean": each.did_you_mean} for each in infos.unknown_keys],
     }
 
 

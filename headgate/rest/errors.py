@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from headgate.log import masked
 from headgate.rest.body import JsonResponse
 from headgate.runtime.errors import (
     AlreadyExists,
@@ -53,7 +54,7 @@ async def answer(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         return error_response(error.status_code, _message(error), error.headers)
     known = next((STATUS[cls] for cls in type(error).__mro__ if cls in STATUS), None)
-    shown = str(error) or type(error).__name__
+    shown = masked(str(error)) or type(error).__name__
     if known is None:
         log.error("%s %s failed", request.method, _path(request), exc_info=error)
     elif known >= 500:

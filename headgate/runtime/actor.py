@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from headgate.log import about
+from headgate.api.errors import ConfigError
+from headgate.log import about, masked
 from headgate.model import Config, ConnectorType, TargetState, TaskId
 from headgate.runtime import decide, task_spec
 from headgate.runtime.board import StatusBoard
 from headgate.runtime.connector import ConnectorInstance, trace_of
-from headgate.runtime.connector_config import CONNECTOR_CLASS, ConnectorConfig
+from headgate.runtime.connector_config import CONNECTOR_CLASS, RELOAD, ConnectorConfig
 from headgate.runtime.context import RuntimeConnectorContext
 from headgate.runtime.errors import HerderError, StartFailed, TooManyTasks
 from headgate.runtime.lifecycle import EVENT_OF, Event, Phase
 from headgate.runtime.loop import HerderLoop
-from headgate.runtime.plugins import Plugins
+from headgate.runtime.plugins import Found, Plugins
 from headgate.runtime.ports import ConfigStore, OffsetStore
+from headgate.runtime.secrets import Resolved, Secrets, put_back
 from headgate.runtime.worker import Worker
 from headgate.runtime.worker_config import WorkerConfig
 
@@ -36,7 +38,10 @@ class Actor:
         offsets: OffsetStore,
         board: StatusBoard,
         worker: Worker,
+        secrets: Secrets,
+        expired: Callable[[str], None],
     ) -> None:
+        """`expired` is told a connector whose values from config providers are no longer good."""
         self._loop = loop
         self._config = config
         self._plugins = plugins
@@ -44,6 +49,11 @@ class Actor:
         self._offsets = offsets
         self._board = board
         self._worker = worker
+        self._secrets = secrets
+        self._expired = expired
+        self._resolved: dict[str, Resolved] = {}
+        """By connector: the values that its instance was started with."""
+        self._reloads: dict[str, asyncio.TimerHandle] = {}
 
     async def act(self, actions: Sequence[decide.Action]) -> None:
         """One after the other; the first that fails ends it."""
@@ -65,7 +75,7 @@ class Actor:
                 await self._stop_tasks(name)
             case decide.StartTasks():
                 for task in self._configs.view().require(name).task_ids:
-                    self.start_task(task)
+                    await self.start_task(task)
             case decide.SwitchTasks():
                 self._worker.switch_tasks(name, self._configs.view().require(name).target)
             case decide.Shutdown(forget=forget):
@@ -85,7 +95,7 @@ class Actor:
         starts, starting = self._worker.connector_starts, target is TargetState.STARTED
         starts.attempts += starting
         try:
-            instance = self._worker.connectors.get(name) or self._new_instance(name, connector.config)
+            instance = await self._instance(name, connector.config, starting)
             changed = await instance.to(target)
         except Exception as error:
             if target is TargetState.STOPPED and name not in self._worker.connectors:
@@ -99,8 +109,41 @@ class Actor:
         if changed:
             self._board.connector(name, EVENT_OF[instance.phase], version=instance.version)
 
-    def _new_instance(self, name: str, config: Config) -> ConnectorInstance:
+    async def _instance(self, name: str, stored: Config, starting: bool) -> ConnectorInstance:
+        """The connector's, or a new one. A connector that is to be started gets its values anew."""
+        instance = self._worker.connectors.get(name)
+        if instance is not None and not starting:
+            return instance
+        resolved = await self._secrets.look_up(stored)
+        config = resolved.config
         found = self._plugins.find_connector(config.get(CONNECTOR_CLASS, ""))
+        try:
+            task_spec.topic_creation(found.connector_type, config, self._config)
+        except ConfigError as error:
+            raise StartFailed(str(error)) from error
+        if instance is None:
+            instance = self._new_instance(name, config, found)
+        instance.config = config
+        self._resolved[name] = resolved
+        if starting:
+            self._schedule_reload(name, resolved)
+        return instance
+
+    def _schedule_reload(self, name: str, resolved: Resolved) -> None:
+        self._cancel_reload(name)
+        if resolved.ttl_ms is not None and resolved.config.get(RELOAD, "restart").strip() == "restart":
+            log.info(
+                "Values from config providers are good for %d ms; then the connector is restarted", resolved.ttl_ms
+            )
+            loop = asyncio.get_running_loop()
+            self._reloads[name] = loop.call_later(resolved.ttl_ms / 1000, self._expired, name)
+
+    def _cancel_reload(self, name: str) -> None:
+        timer = self._reloads.pop(name, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _new_instance(self, name: str, config: Config, found: Found) -> ConnectorInstance:
         context = RuntimeConnectorContext(
             name,
             self._offsets,
@@ -113,16 +156,19 @@ class Actor:
 
     async def shutdown(self, name: str) -> None:
         """Ends the connector instance, if there is one."""
+        self._cancel_reload(name)
+        self._resolved.pop(name, None)
         instance = self._worker.connectors.pop(name, None)
-        if instance is None:
+        if instance is None:  # it could not even be built; what comes next begins anew
+            self._board.connector(name, Event.SHUTDOWN)
             return
         await instance.shutdown()
         if instance.phase is Phase.FAILED and instance.trace:
-            log.error("Connector was FAILED when it was shut down, or failed in stop()\n%s", instance.trace)
+            log.error("Connector was FAILED when it was shut down, or failed in stop()\n%s", masked(instance.trace))
         self._board.connector(name, Event.SHUTDOWN)
 
     def _fail(self, name: str, instance: ConnectorInstance | None, error: BaseException, what: str) -> None:
-        trace = instance.trace if instance and instance.trace else trace_of(error)
+        trace = masked(instance.trace if instance and instance.trace else trace_of(error))
         if instance is not None:
             instance.fail(trace)
         log.error("Connector %s\n%s", what, trace)
@@ -136,14 +182,15 @@ class Actor:
         for task in tasks:
             self._board.task(task, Event.DELETE)
 
-    def start_task(self, task: TaskId) -> None:
+    async def start_task(self, task: TaskId) -> None:
         """A task that cannot be built is FAILED; the others start."""
         connector = self._configs.view().require(task.connector)
         try:
-            limit = ConnectorConfig.parse(connector.config).task_limit
+            config = (await self._secrets.look_up(connector.config)).config
+            limit = ConnectorConfig.parse(config).task_limit
             decide.check_task_count(connector.name, len(connector.tasks), limit)
-            config = connector.tasks[task.task]
-            spec = task_spec.build(task, connector.config, config, connector.target, self._config, self._plugins)
+            own = (await self._secrets.look_up(connector.tasks[task.task])).config
+            spec = task_spec.build(task, config, own, connector.target, self._config, self._plugins)
         except Exception as error:
             self._worker.task_starts.attempts += 1
             self._worker.fail_task(task, trace_of(error))
@@ -167,10 +214,14 @@ class Actor:
         """What follows from the task configs that the connector generates now."""
         parsed = ConnectorConfig.parse(instance.config)
         sink = self._plugins.connector_type(parsed.connector_class) is ConnectorType.SINK
+        known = self._resolved[instance.name].secrets
         configs = await instance.task_configs(parsed.tasks_max, sink)
         if not parsed.tasks_max_enforce and len(configs) > parsed.tasks_max:
             log.warning("Connector made %d tasks, more than tasks.max=%d", len(configs), parsed.tasks_max)
-        return decide.on_task_configs(self._configs.view(), instance.name, configs, parsed.task_limit)
+        view = self._configs.view()
+        stored = view.require(instance.name).config
+        configs = [put_back(config, stored, known) for config in configs]
+        return decide.on_task_configs(view, instance.name, configs, parsed.task_limit)
 
     # --- what connectors tell -----------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from headgate.log import masked
 from headgate.model import ConnectorStatus, ConnectorType, State, Status, TaskId, TaskStatus
 from headgate.runtime.errors import StatusNotFound
 from headgate.runtime.lifecycle import CONNECTOR, TASK, Event, IllegalTransition, step
@@ -13,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class StatusBoard:
-    """Writes from the herder's thread; reads from any."""
+    """Writes from the herder's thread; reads from any. What it writes tells no secrets."""
 
     def __init__(self, store: StatusStore, worker_id: str) -> None:
         self._store = store
@@ -29,7 +30,7 @@ class StatusBoard:
         if state is State.DESTROYED:
             self._store.remove_connector(name)
         else:
-            self._store.put_connector(name, Status(state, self.worker_id, trace, version))
+            self._store.put_connector(name, Status(state, self.worker_id, masked(trace) if trace else trace, version))
 
     def task(self, task: TaskId, event: Event, trace: str | None = None, version: str | None = None) -> None:
         current = self._store.task(task)
@@ -41,7 +42,7 @@ class StatusBoard:
         if state is State.DESTROYED:
             self._store.remove_task(task)
         else:
-            self._store.put_task(task, Status(state, self.worker_id, trace, version))
+            self._store.put_task(task, Status(state, self.worker_id, masked(trace) if trace else trace, version))
 
     def status(self, name: str, kind: ConnectorType) -> ConnectorStatus:
         connector = self._store.connector(name)

@@ -34,6 +34,12 @@ CONNECTOR_CLASS: Final = "connector.class"
 TOPICS: Final = "topics"
 TOPICS_REGEX: Final = "topics.regex"
 TASK_CLASS: Final = "task.class"
+DLQ_TOPIC: Final = "errors.deadletterqueue.topic.name"
+TOPIC_CREATION: Final = "topic.creation."
+GROUPS: Final = "topic.creation.groups"
+EXACTLY_ONCE: Final = "exactly.once.support"
+BOUNDARY: Final = "transaction.boundary"
+RELOAD: Final = "config.action.reload"
 CONVERTERS: Final = ("key.converter", "value.converter", "header.converter")
 
 
@@ -51,6 +57,12 @@ def _name(key: str, value: Any) -> None:
 def _at_least_or_absent(minimum: int) -> Any:
     check = at_least(minimum)
     return lambda name, value: None if value is None else check(name, value)
+
+
+def regexes(name: str, value: Any) -> None:
+    """Of a LIST: each a regular expression."""
+    for item in value or ():
+        valid_regex(name, item)
 
 
 def _converter(kind: str, order: int) -> tuple[Key, Key]:
@@ -92,7 +104,7 @@ _COMMON: Final = ConfigDef(
         "Transforms", 12, Width.LONG, "Transforms"),
     Key("predicates", LIST, [], no_duplicates, LOW, "Aliases of the predicates that transforms may name.",
         "Predicates", 13, Width.LONG, "Predicates"),
-    Key("config.action.reload", STRING, "restart", one_of("none", "restart"), LOW,
+    Key(RELOAD, STRING, "restart", one_of("none", "restart"), LOW,
         "What to do when a value from a config provider expires.", "Common", 14, Width.MEDIUM, "Reload Action"),
     Key("errors.retry.timeout", LONG, 0, None, MEDIUM, "How long a failed operation is retried, in ms; -1: for ever.",
         "Error Handling", 1, Width.MEDIUM, "Retry Timeout for Errors"),
@@ -107,13 +119,25 @@ _COMMON: Final = ConfigDef(
         "Error Handling", 5, Width.SHORT, "Log Error Details"),
 )  # fmt: skip
 
+# Apache has these for sinks only.
+_DEAD_LETTERS: Final = (
+    Key(DLQ_TOPIC, STRING, "", None, MEDIUM, "Topic for records that failed; empty: none.",
+        "Error Handling", 6, Width.MEDIUM, "Dead Letter Queue Topic Name"),
+    Key("errors.deadletterqueue.topic.replication.factor", SHORT, 3, None, MEDIUM,
+        "Replication factor of that topic, if it has to be created.", "Error Handling", 7, Width.MEDIUM,
+        "Dead Letter Queue Topic Replication Factor"),
+    Key("errors.deadletterqueue.context.headers.enable", BOOLEAN, False, None, MEDIUM,
+        "Whether headers tell what went wrong.", "Error Handling", 8, Width.MEDIUM, "Enable Error Context Headers"),
+)  # fmt: skip
+
 _SOURCE: Final = ConfigDef(
-    Key("topic.creation.groups", LIST, [], no_duplicates, LOW, "Names of the topic creation groups.",
+    *_DEAD_LETTERS,
+    Key(GROUPS, LIST, [], no_duplicates, LOW, "Names of the topic creation groups.",
         "Topic Creation", 1, Width.LONG, "Topic Creation Groups"),
-    Key("exactly.once.support", STRING, "requested", one_of("requested", "required"), MEDIUM,
+    Key(EXACTLY_ONCE, STRING, "requested", one_of("requested", "required"), MEDIUM,
         "required: refuse to run without exactly-once support.", "Exactly Once Support", 2, Width.SHORT,
         "Exactly once support"),
-    Key("transaction.boundary", STRING, "poll", one_of("poll", "interval", "connector"), MEDIUM,
+    Key(BOUNDARY, STRING, "poll", one_of("poll", "interval", "connector"), MEDIUM,
         "Where the transactions of an exactly-once source end.", "Exactly Once Support", 3, Width.SHORT,
         "Transaction Boundary"),
     Key("transaction.boundary.interval.ms", LONG, None, _at_least_or_absent(0), LOW,
@@ -127,14 +151,12 @@ _SINK: Final = ConfigDef(
     Key(TOPICS, LIST, [], None, HIGH, "Topics to read, separated by commas.", "Common", 4, Width.LONG, "Topics"),
     Key(TOPICS_REGEX, STRING, "", valid_regex, HIGH, "Regular expression of the topics to read.",
         "Common", 4, Width.LONG, "Topics regex"),
-    Key("errors.deadletterqueue.topic.name", STRING, "", None, MEDIUM, "Topic for records that failed; empty: none.",
-        "Error Handling", 6, Width.MEDIUM, "Dead Letter Queue Topic Name"),
-    Key("errors.deadletterqueue.topic.replication.factor", SHORT, 3, None, MEDIUM,
-        "Replication factor of that topic, if it has to be created.", "Error Handling", 7, Width.MEDIUM,
-        "Dead Letter Queue Topic Replication Factor"),
-    Key("errors.deadletterqueue.context.headers.enable", BOOLEAN, False, None, MEDIUM,
-        "Whether headers tell what went wrong.", "Error Handling", 8, Width.MEDIUM, "Enable Error Context Headers"),
+    *_DEAD_LETTERS,
 )  # fmt: skip
+
+
+NAMES: Final = frozenset((_COMMON + _SOURCE + _SINK).names)
+"""The framework's keys, which hold nothing that must be hidden."""
 
 
 def definition(kind: ConnectorType) -> ConfigDef:

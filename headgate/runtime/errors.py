@@ -66,6 +66,14 @@ class TooManyTasks(HerderError):
     """The connector generated more tasks than `tasks.max` allows."""
 
 
+class ProviderFailed(HerderError):
+    """A config provider could not look up a value; the message is its own."""
+
+
+class OverridesNotAllowed(HerderError):
+    """The worker's policy does not allow a connector's client settings."""
+
+
 class OffsetsError(HerderError):
     """Offsets could not be read or changed."""
 

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from headgate.api.config import ConfigDef, Key
 from headgate.model import (
@@ -24,22 +25,26 @@ from headgate.model import (
     TargetState,
     TaskId,
 )
-from headgate.runtime import connector_config
+from headgate.runtime import connector_config, unknown_keys
 from headgate.runtime.actor import Actor
 from headgate.runtime.board import StatusBoard
+from headgate.runtime.client_check import ClientCheck, TryClient
 from headgate.runtime.connector import in_thread
 from headgate.runtime.connector_config import CONNECTOR_CLASS
-from headgate.runtime.errors import Forbidden, InvalidConfig, PluginNotFound
+from headgate.runtime.errors import AlreadyRestarting, ConnectorNotFound, Forbidden, InvalidConfig, PluginNotFound
 from headgate.runtime.loop import HerderLoop
 from headgate.runtime.offset_changes import OffsetChanges
 from headgate.runtime.plugins import CONNECTORS, Plugins
 from headgate.runtime.ports import ConfigStore, GroupOffsets, OffsetStore, StatusStore, TaskRunner
+from headgate.runtime.secrets import Secrets
 from headgate.runtime.validation import ConfigInfos
 from headgate.runtime.validator import Validator, failure_message, require_version
 from headgate.runtime.worker import Worker
 from headgate.runtime.worker_config import WorkerConfig
 
 log = logging.getLogger(__name__)
+
+_CLUSTER_ID_FIRST_S, _CLUSTER_ID_MOST_S = 5.0, 300.0
 
 
 class Herder(HerderLoop, ABC):
@@ -54,6 +59,8 @@ class Herder(HerderLoop, ABC):
         runner: TaskRunner,
         worker_id: str,
         cluster_id: Callable[[], str | None] = lambda: None,
+        secrets: Secrets | None = None,
+        try_client: TryClient = lambda kind, config: None,
     ) -> None:
         super().__init__()
         self.config = config
@@ -61,11 +68,12 @@ class Herder(HerderLoop, ABC):
         self.configs = configs
         self.board = StatusBoard(statuses, worker_id)
         self.worker = Worker(runner, self.board, config.graceful_timeout_s, self.post, self._on_topic)
-        self.actor = Actor(self, config, plugins, configs, offsets, self.board, self.worker)
+        secrets = secrets or Secrets()
+        self.actor = Actor(self, config, plugins, configs, offsets, self.board, self.worker, secrets, self._on_expired)
         self.ready = False
         self.kafka_cluster_id: str | None = None
-        self._validator = Validator(plugins, config.raw)
-        self._changes = OffsetChanges(config, plugins, offsets, groups)
+        self._validator = Validator(plugins, config.raw, secrets, ClientCheck(config, try_client))
+        self._changes = OffsetChanges(config, plugins, offsets, groups, secrets)
         self._cluster_id = cluster_id
         self._topics: dict[str, dict[str, None]] = {}
 
@@ -78,7 +86,12 @@ class Herder(HerderLoop, ABC):
         self.spawn(self._read_cluster_id(), "reading the Kafka cluster's id")
 
     async def _read_cluster_id(self) -> None:
-        self.kafka_cluster_id = await in_thread(self._cluster_id, "cluster-id")
+        """Asked again, ever more slowly, while no broker answers."""
+        delay = _CLUSTER_ID_FIRST_S
+        while (found := await in_thread(self._cluster_id, "cluster-id")) is None and not self.ending:
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, _CLUSTER_ID_MOST_S)
+        self.kafka_cluster_id = found
 
     def shutdown(self, timeout: float = 60.0) -> None:
         """From any thread: ends all connectors, then all tasks, with their offsets committed, then the herder."""
@@ -149,7 +162,17 @@ class Herder(HerderLoop, ABC):
         infos = await self.validate(config)
         if infos.error_count:
             raise InvalidConfig(failure_message(infos))
+        if infos.unknown_keys:
+            log.warning("Keys that nobody declared: %s", unknown_keys.told(infos.unknown_keys))
         return {key: value for key, value in config.items() if value is not None}
+
+    def _on_expired(self, name: str) -> None:
+        if not self.ending:
+            self.spawn(self._reload(name), f"restarting connector {name}, whose values have expired")
+
+    async def _reload(self, name: str) -> None:
+        with suppress(AlreadyRestarting, ConnectorNotFound):
+            await self.restart(RestartRequest(name))
 
     async def offsets(self, name: str) -> list[tuple[Partition, Offset]]:
         return await self._changes.read(self.configs.view().require(name))

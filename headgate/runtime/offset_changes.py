@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from headgate.api.connector import SinkConnector, SourceConnector
@@ -14,8 +15,10 @@ from headgate.runtime import task_spec
 from headgate.runtime.connector import in_thread
 from headgate.runtime.connector_config import CONNECTOR_CLASS
 from headgate.runtime.errors import OffsetsError
+from headgate.runtime.overrides import Client
 from headgate.runtime.plugins import Found, Plugins
 from headgate.runtime.ports import GroupNotEmpty, GroupOffsets, OffsetStore
+from headgate.runtime.secrets import Secrets
 from headgate.runtime.view import ConnectorView
 from headgate.runtime.worker_config import WorkerConfig
 
@@ -25,13 +28,22 @@ _HOOK_TIMEOUT_S: Final = 90.0
 
 
 class OffsetChanges:
-    def __init__(self, config: WorkerConfig, plugins: Plugins, store: OffsetStore, groups: GroupOffsets) -> None:
+    def __init__(
+        self,
+        config: WorkerConfig,
+        plugins: Plugins,
+        store: OffsetStore,
+        groups: GroupOffsets,
+        secrets: Secrets | None = None,
+    ) -> None:
         self._config = config
+        self._secrets = secrets or Secrets()
         self._plugins = plugins
         self._store = store
         self._groups = groups
 
     async def read(self, connector: ConnectorView) -> list[tuple[Partition, Offset]]:
+        connector = await self._resolved(connector)
         if self._found(connector).connector_type is ConnectorType.SINK:
             problem = f"Failed to retrieve consumer group offsets for sink connector {connector.name}"
             return rules.sink_entries(await self._read_group(connector, problem))
@@ -39,6 +51,7 @@ class OffsetChanges:
 
     async def alter(self, connector: ConnectorView, changes: Sequence[rules.Change]) -> str:
         rules.require_stopped(connector)
+        connector = await self._resolved(connector)
         found = self._found(connector)
         if found.connector_type is ConnectorType.SINK:
             wanted = rules.parse_sink_changes(changes)
@@ -54,6 +67,7 @@ class OffsetChanges:
 
     async def reset(self, connector: ConnectorView) -> str:
         rules.require_stopped(connector)
+        connector = await self._resolved(connector)
         found = self._found(connector)
         if found.connector_type is ConnectorType.SINK:
             problem = f"Failed to list offsets prior to resetting offsets for sink connector {connector.name}"
@@ -67,6 +81,10 @@ class OffsetChanges:
             known = await self._hook(found, connector, gone)
             await self._write_source(connector, gone)
         return rules.success("reset", known)
+
+    async def _resolved(self, connector: ConnectorView) -> ConnectorView:
+        """With its values looked up. Raises ProviderFailed."""
+        return replace(connector, config=(await self._secrets.look_up(connector.config)).config)
 
     def _found(self, connector: ConnectorView) -> Found:
         return self._plugins.find_connector(connector.config.get(CONNECTOR_CLASS, ""))
@@ -108,6 +126,7 @@ class OffsetChanges:
     # --- sinks: the consumer group is the truth -----------------------------------------------------------------------
 
     def _group(self, connector: ConnectorView) -> tuple[Config, str]:
+        self._config.override_policy.require(Client.ADMIN, connector.config)
         admin = task_spec.admin_config(connector.name, connector.config, self._config)
         group = rules.group_of(connector.name, connector.config, self._config.prefixed("consumer."))
         return admin, group

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from headgate.api.config_provider import ConfigProvider
 from headgate.api.connector import Connector, SinkConnector, SourceConnector
 from headgate.api.converter import Converter, HeaderConverter
 from headgate.api.plugin import Plugin
@@ -39,6 +40,7 @@ class Kind(Enum):
     PREDICATE = "predicate"
     CONVERTER = "converter"
     HEADER_CONVERTER = "header_converter"
+    CONFIG_PROVIDER = "config_provider"
 
 
 _BASES: Final[dict[Kind, type[Plugin]]] = {
@@ -48,8 +50,11 @@ _BASES: Final[dict[Kind, type[Plugin]]] = {
     Kind.PREDICATE: Predicate,
     Kind.CONVERTER: Converter,
     Kind.HEADER_CONVERTER: HeaderConverter,
+    Kind.CONFIG_PROVIDER: ConfigProvider,
 }
 CONNECTORS: Final = (Kind.SINK, Kind.SOURCE)
+_UNLISTED: Final = (Kind.CONFIG_PROVIDER,)
+"""What the worker uses and connectors cannot name: Apache's list of plugins has none of them."""
 _WANTED: Final = {
     Kind.SINK: "Connector",
     Kind.SOURCE: "Connector",
@@ -57,6 +62,7 @@ _WANTED: Final = {
     Kind.PREDICATE: "Predicate",
     Kind.CONVERTER: "Converter",
     Kind.HEADER_CONVERTER: "HeaderConverter",
+    Kind.CONFIG_PROVIDER: "ConfigProvider",
 }
 
 
@@ -96,15 +102,16 @@ class Plugins:
     def __init__(self, classes: Iterable[type[Plugin]], broken: Sequence[Broken] = (), folders: Sequence[str] = ()):
         found = (each for cls in dict.fromkeys(classes) for each in _describe(cls))
         order = list(Kind)
-        self.all: Final[Sequence[Found]] = sorted(found, key=lambda each: (order.index(each.kind), each.name))
+        self._found: Final = sorted(found, key=lambda each: (order.index(each.kind), each.name))
+        self.all: Final[Sequence[Found]] = [each for each in self._found if each.kind not in _UNLISTED]
         self.broken: Final = tuple(broken)
         self.folders: Final = tuple(folders)
         """The folders of `plugin.path`, which executors need on their module path too."""
         self._index: dict[tuple[Kind, str], Found | None] = {}
-        for each in self.all:
+        for each in self._found:
             for full in (each.name, *each.cls.aliases):
                 self._index[each.kind, full] = each
-        for each in self.all:
+        for each in self._found:
             for alias in {short for full in (each.name, *each.cls.aliases) for short in _short_names(full, each.kind)}:
                 key = (each.kind, alias)
                 taken = self._index.get(key, each)
@@ -135,7 +142,7 @@ class Plugins:
             if found is not None:
                 return found
         wanted = _WANTED[kinds[0]]
-        known = ", ".join(each.name for each in self.all if each.kind in kinds)
+        known = ", ".join(each.name for each in self._found if each.kind in kinds)
         message = (
             f"Failed to find any class that implements {wanted} and which name matches {name},"
             f" available {wanted.lower()}s are: {known}"
@@ -148,7 +155,8 @@ class Plugins:
         return self.find(name, *CONNECTORS)
 
     def find_any(self, name: str) -> Found | None:
-        return next((found for kind in Kind if (found := self._index.get((kind, name)))), None)
+        kinds = (kind for kind in Kind if kind not in _UNLISTED)
+        return next((found for kind in kinds if (found := self._index.get((kind, name)))), None)
 
     def connector_type(self, class_name: str | None) -> ConnectorType:
         try:

@@ -130,7 +130,7 @@ class StandaloneHerder(Herder):
             except HerderError as error:  # the status has it; the tasks are started all the same
                 log.error("Connector did not start again: %s", error)
         for task in plan.tasks:
-            self.actor.start_task(task)
+            await self.actor.start_task(task)
         if plan.connector:
             await self._regenerate_quietly(name)
 
@@ -146,7 +146,7 @@ class StandaloneHerder(Herder):
             async with self.exclusive(task.connector, "restarting a task of connector"):
                 self.configs.view().require_task(task)
                 await self.worker.stop_tasks([task])
-                self.actor.start_task(task)
+                await self.actor.start_task(task)
                 status = self.board.task_status(task)
                 if status.state is State.FAILED:
                     raise StartFailed(f"Failed to start task: {task}")

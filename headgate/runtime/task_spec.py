@@ -12,9 +12,12 @@ from headgate.model import (
     TargetState,
     TaskId,
     TaskSpec,
+    TopicGroup,
 )
 from headgate.runtime.connector_config import CONNECTOR_CLASS, aliases, with_prefix
+from headgate.runtime.overrides import clients_of
 from headgate.runtime.plugins import Kind, Plugins
+from headgate.runtime.topic_creation import topic_groups
 from headgate.runtime.worker_config import SIMPLE_HEADER_CONVERTER, WorkerConfig
 
 _CONVERTER_KINDS = {
@@ -27,9 +30,12 @@ _CONVERTER_KINDS = {
 def build(
     task: TaskId, connector: Config, config: Config, target: TargetState, worker: WorkerConfig, plugins: Plugins
 ) -> TaskSpec:
-    """Raises PluginNotFound when a class named in the configs is not there."""
+    """From configs without variables. Raises PluginNotFound when a class named in them is not there, and
+    OverridesNotAllowed."""
     found = plugins.find_connector(connector.get(CONNECTOR_CLASS, ""))
     kind = found.connector_type
+    for client in clients_of(kind, connector, worker.topic_creation):
+        worker.override_policy.require(client, connector)
     return TaskSpec(
         id=task,
         task_class=found.connector.task_class,
@@ -44,7 +50,13 @@ def build(
         admin=admin_config(task.connector, connector, worker, task),
         flush_interval_ms=worker.flush_interval_ms,
         flush_timeout_ms=worker.flush_timeout_ms,
+        topic_groups=topic_creation(kind, connector, worker),
     )
+
+
+def topic_creation(kind: ConnectorType, config: Config, worker: WorkerConfig) -> tuple[TopicGroup, ...]:
+    """Raises ConfigError."""
+    return topic_groups(config) if kind is ConnectorType.SOURCE and worker.topic_creation else ()
 
 
 def chain(task: TaskId, kind: ConnectorType, config: Config, worker: WorkerConfig, plugins: Plugins) -> ChainSpec:

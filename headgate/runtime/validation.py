@@ -17,8 +17,18 @@ class ConfigInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class UnknownKey:
+    """A key that nobody declared, and what was probably meant."""
+
+    name: str
+    did_you_mean: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigInfos:
     name: str
     error_count: int
     groups: Sequence[str]
     configs: Sequence[ConfigInfo]
+    unknown_keys: Sequence[UnknownKey] = ()
+    """No errors: a connector may read keys that it did not declare."""

@@ -1,17 +1,23 @@
-"""Validates a connector's configuration: framework, connector, transforms, predicates and converters together."""
+"""Validates a connector's configuration: framework, connector, transforms, converters and client settings together."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from headgate.api.config import ConfigDef, ConfigValue, Key
+from headgate.api.connector import Connector, SourceConnector
 from headgate.api.errors import ConfigError
+from headgate.log import masked
 from headgate.model import Config, ConnectorType
 from headgate.runtime import connector_config as keys
-from headgate.runtime.errors import BadRequest, PluginNotFound
+from headgate.runtime import exactly_once, unknown_keys
+from headgate.runtime.client_check import ClientCheck
+from headgate.runtime.errors import BadRequest, PluginNotFound, ProviderFailed
 from headgate.runtime.plugins import Found, Kind, Plugins
+from headgate.runtime.secrets import Resolved, Secrets, has_variables
 from headgate.runtime.validation import ConfigInfo, ConfigInfos
 from headgate.runtime.worker_config import SIMPLE_HEADER_CONVERTER
 
@@ -21,30 +27,52 @@ _NULL = "Null value can not be supplied as the configuration value."
 class Validator:
     """`worker` is the worker file, whose converters stand in where a connector names none."""
 
-    def __init__(self, plugins: Plugins, worker: Config) -> None:
+    def __init__(
+        self,
+        plugins: Plugins,
+        worker: Config,
+        secrets: Secrets | None = None,
+        clients: ClientCheck | None = None,
+    ) -> None:
+        """Without `clients` no client settings are looked at."""
         self._plugins = plugins
         self._worker = worker
+        self._secrets = secrets or Secrets()
+        self._clients = clients
 
     def validate(self, config: Mapping[str, str | None]) -> ConfigInfos:
-        """All that is wrong, key by key. Raises BadRequest when there is no class to ask. Runs plugin code."""
-        found = self._connector(config)
-        version = config.get("connector.plugin.version")
+        """All that is wrong, key by key, without telling a secret. Raises BadRequest when there is no class to ask, or
+        a value cannot be looked up. Runs plugin code, and blocks."""
+        stored = {key: value for key, value in config.items() if value is not None}
+        try:
+            resolved = self._secrets.resolve(stored)
+        except ProviderFailed as error:
+            raise BadRequest(str(error)) from error
+        found = self._connector(config, resolved)
+        version = resolved.config.get("connector.plugin.version")
         if version is not None and not _matches(version, found.version):
             return _wrong_version(config, found, version)
-        given = {key: value for key, value in config.items() if value is not None}
+        return _without_secrets(self._validate(config, resolved.config, found), stored)
+
+    def _validate(self, config: Mapping[str, str | None], given: Config, found: Found) -> ConfigInfos:
+        connector = found.connector()
         framework = keys.definition(found.connector_type) + self._steps(given)
         values = {value.name: value for value in framework.validate(given)}
         self._check_classes(values, given)
         self._check_negate(values, given)
         if found.connector_type is ConnectorType.SINK:
             _check_topics(values, given)
+        if isinstance(connector, SourceConnector):
+            enabled = self._clients is not None and self._clients.worker.exactly_once_sources
+            exactly_once.check(connector, given, values, enabled)
         self._show_worker_converters(values)
         undefined = []
         for key in (key for key, value in config.items() if value is None):
             values.setdefault(key, ConfigValue(key)).errors.append(_NULL)
             if key not in framework:
                 undefined.append(ConfigInfo(None, values[key]))
-        own_def, own_values = self._own(found, given)
+        own_def, own_values = self._own(found, connector, given)
+        clients = self._clients.infos(found.connector_type, given) if self._clients else []
         converters = [info for key in _CONVERTER_ORDER for info in self._converter_keys(key, values, given)]
         declared = [
             *(each for each in undefined if each.value and each.value.name not in own_def),
@@ -52,13 +80,18 @@ class Validator:
             *(ConfigInfo(own_def.get(name), value) for name, value in own_values.items()),
         ]
         groups = dict.fromkeys([*framework.groups, *own_def.groups, *_groups(converters)])
-        # As Apache counts: every message of the connector's keys, but each converter key once.
+        # As Apache counts: every message of the connector's keys, but each client's or converter's key once.
         count = sum(len(info.value.errors) for info in declared if info.value is not None)
-        count += sum(1 for info in converters if info.value is not None and info.value.errors)
-        return ConfigInfos(str(config[keys.CONNECTOR_CLASS]), count, list(groups), [*declared, *converters])
+        count += sum(1 for info in (*clients, *converters) if info.value is not None and info.value.errors)
+        names = {info.value.name for info in (*declared, *converters) if info.value is not None}
+        unknown = unknown_keys.find(
+            given, found.connector_type, {*framework.names, *names}, self._open_prefixes(given, values), own_def
+        )
+        infos = [*declared, *clients, *converters]
+        return ConfigInfos(str(config[keys.CONNECTOR_CLASS]), count, list(groups), infos, unknown)
 
-    def _connector(self, config: Mapping[str, str | None]) -> Found:
-        name = config.get(keys.CONNECTOR_CLASS)
+    def _connector(self, config: Mapping[str, str | None], resolved: Resolved) -> Found:
+        name = resolved.config.get(keys.CONNECTOR_CLASS)
         if not name:
             shown = ", ".join(f"{key}={'null' if value is None else value}" for key, value in config.items())
             raise BadRequest(f"Connector config {{{shown}}} contains no connector type")
@@ -67,11 +100,11 @@ class Validator:
         except PluginNotFound as error:
             raise BadRequest(str(error)) from None
 
-    def _own(self, found: Found, config: Config) -> tuple[ConfigDef, dict[str, ConfigValue]]:
-        connector = found.connector
+    @staticmethod
+    def _own(found: Found, connector: Connector, config: Config) -> tuple[ConfigDef, dict[str, ConfigValue]]:
         if not isinstance(connector.config, ConfigDef):
             raise BadRequest(f"{found.name}.config must be a ConfigDef.")
-        values = connector().validate(config)
+        values = connector.validate(config)
         if values is None:
             raise BadRequest(f"{found.name}.validate() must return a list of ConfigValue that is not None.")
         return connector.config, {value.name: value for value in values}
@@ -97,11 +130,27 @@ class Validator:
         definition: ConfigDef = getattr(found.cls, "config", ConfigDef())
         return ConfigDef(*(replace(key, name=prefix + key.name, group=group) for key in definition))
 
+    def _open_prefixes(self, config: Config, values: Mapping[str, ConfigValue]) -> list[str]:
+        """Where keys cannot be told from slips: below plugins that declare none, or that could not be found."""
+        named = {
+            **{f"{key}.": (key, kind) for key, kind in _CONVERTER_KINDS.items() if config.get(key)},
+            **{
+                f"transforms.{a}.": (f"transforms.{a}.type", Kind.TRANSFORMATION)
+                for a in keys.aliases(config, "transforms")
+            },
+            **{
+                f"predicates.{a}.": (f"predicates.{a}.type", Kind.PREDICATE) for a in keys.aliases(config, "predicates")
+            },
+        }
+        return [
+            prefix
+            for prefix, (key, kind) in named.items()
+            if values[key].errors or not list(self._plugin_keys("", "", kind, {"type": config[key]}))
+        ]
+
     def _check_classes(self, values: dict[str, ConfigValue], config: Config) -> None:
         wanted = {
-            "key.converter": Kind.CONVERTER,
-            "value.converter": Kind.CONVERTER,
-            "header.converter": Kind.HEADER_CONVERTER,
+            **_CONVERTER_KINDS,
             **{f"transforms.{alias}.type": Kind.TRANSFORMATION for alias in keys.aliases(config, "transforms")},
             **{f"predicates.{alias}.type": Kind.PREDICATE for alias in keys.aliases(config, "predicates")},
         }
@@ -158,6 +207,11 @@ class Validator:
         ]
 
 
+_CONVERTER_KINDS = {
+    "key.converter": Kind.CONVERTER,
+    "value.converter": Kind.CONVERTER,
+    "header.converter": Kind.HEADER_CONVERTER,
+}
 _CONVERTER_ORDER = ("header.converter", "key.converter", "value.converter")
 
 
@@ -170,6 +224,19 @@ def failure_message(infos: ConfigInfos) -> str:
         "You can also find the above list of errors at the endpoint"
         " `/connector-plugins/{connectorType}/config/validate`"
     )
+
+
+def _without_secrets(infos: ConfigInfos, stored: Config) -> ConfigInfos:
+    """With variables in place of what they stand for, and without secrets in messages."""
+
+    def shown(value: Any) -> Any:
+        return masked(value) if isinstance(value, str) else value
+
+    for value in (info.value for info in infos.configs if info.value is not None):
+        value.value = stored[value.name] if has_variables(stored.get(value.name, "")) else shown(value.value)
+        value.errors = [masked(error) for error in value.errors]
+        value.recommended_values = [shown(each) for each in value.recommended_values]
+    return infos
 
 
 def _check_topics(values: dict[str, ConfigValue], config: Config) -> None:

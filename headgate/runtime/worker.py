@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from headgate.log import about
+from headgate.log import about, masked
 from headgate.model import TargetState, TaskId, TaskSpec
 from headgate.runtime.board import StatusBoard
 from headgate.runtime.connector import ConnectorInstance, trace_of
@@ -80,7 +80,7 @@ class Worker:
         if live is None or not live.started:
             self.task_starts.failures += 1
         with about(task):
-            log.error("Task failed and will not run again until it is restarted\n%s", trace)
+            log.error("Task failed and will not run again until it is restarted\n%s", masked(trace))
         self._board.task(task, Event.FAILURE, trace, live.spec.version if live else None)
 
     async def stop_tasks(self, tasks: Sequence[TaskId]) -> None:
@@ -115,7 +115,7 @@ class Worker:
         if self.tasks.get(task) is not live:  # it is being stopped: who asked for that writes its status
             if event is Event.FAILURE:
                 with about(task):
-                    log.error("Task failed while it was stopped\n%s", trace)
+                    log.error("Task failed while it was stopped\n%s", masked(trace or ""))
         elif event is Event.FAILURE:
             self.fail_task(task, trace or "", live)
         elif event is not Event.SHUTDOWN:

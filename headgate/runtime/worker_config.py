@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from headgate.api.config import (
@@ -15,6 +15,7 @@ from headgate.api.config import (
     LIST,
     LONG,
     LOW,
+    MEDIUM,
     SHORT,
     STRING,
     ConfigDef,
@@ -23,6 +24,7 @@ from headgate.api.config import (
     one_of_any_case,
 )
 from headgate.model import Config
+from headgate.runtime.overrides import ALLOWLIST, POLICY, OverridePolicy
 
 SIMPLE_HEADER_CONVERTER: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
@@ -35,6 +37,9 @@ COMMON: Final = ConfigDef(
     Key("offset.flush.interval.ms", LONG, 60000, at_least(1), LOW, "How often offsets are committed."),
     Key("offset.flush.timeout.ms", LONG, 5000, at_least(1), LOW, "How long a commit may take."),
     Key("plugin.path", LIST, None, None, LOW, "Folders with plugins."),
+    Key("config.providers", LIST, [], None, LOW, "Aliases of the config providers, each with its class and params."),
+    Key(POLICY, STRING, "All", None, MEDIUM, "Which client settings connectors may override."),
+    Key(ALLOWLIST, LIST, [], None, MEDIUM, "The settings that the policy Allowlist allows."),
     Key("listeners", LIST, None, None, LOW, "URLs the REST API listens on."),
     Key("admin.listeners", LIST, None, None, LOW, "URLs of the admin endpoints; empty: none of them."),
     Key("rest.advertised.host.name", STRING, None, None, LOW, "Host that others reach this worker at."),
@@ -77,8 +82,7 @@ DISTRIBUTED: Final = COMMON + ConfigDef(
 # Known to Apache's workers, without effect here, or read elsewhere by their prefix.
 _OTHER_NAMES: Final = frozenset(
     {
-        "client.dns.lookup", "plugin.discovery", "config.providers", "connector.client.config.override.policy",
-        "connector.client.config.override.allowlist", "metrics.recording.level", "metric.reporters", "client.id",
+        "client.dns.lookup", "plugin.discovery", "metrics.recording.level", "metric.reporters", "client.id",
         "rest.extension.classes", "security.protocol", "request.timeout.ms", "retry.backoff.ms", "retry.backoff.max.ms",
         "reconnect.backoff.ms", "reconnect.backoff.max.ms", "send.buffer.bytes", "receive.buffer.bytes",
         "connections.max.idle.ms", "metadata.max.age.ms", "metadata.recovery.strategy", "auto.include.jmx.reporter",
@@ -118,6 +122,9 @@ class WorkerConfig:
     topic_tracking: bool
     topic_tracking_reset: bool
     bootstrap_servers: str
+    topic_creation: bool = True
+    override_policy: OverridePolicy = field(default_factory=OverridePolicy)
+    exactly_once_sources: bool = False
 
     @classmethod
     def parse(cls, raw: Config, keys: ConfigDef = STANDALONE) -> WorkerConfig:
@@ -132,6 +139,9 @@ class WorkerConfig:
             topic_tracking=parsed["topic.tracking.enable"],
             topic_tracking_reset=parsed["topic.tracking.allow.reset"],
             bootstrap_servers=",".join(parsed["bootstrap.servers"]),
+            topic_creation=parsed["topic.creation.enable"],
+            override_policy=OverridePolicy.parse(parsed),
+            exactly_once_sources=parsed.get("exactly.once.source.support", "disabled").lower() == "enabled",
         )
 
     def prefixed(self, prefix: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from headgate.api.errors import ConnectError
-from headgate.clients import QUIET, ClientKind, translate
+from headgate.clients import QUIET, ClientKind, Complaints, translate
 from headgate.model import Config
 from headgate.spark import librdkafka as native
 
@@ -43,6 +43,7 @@ class Delivery:
         self._topics: dict[str, int] = {}
         self._may_go_on = may_go_on
         self._failure: Exception | None = None
+        self._complaints = Complaints(log, "Producer")
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
@@ -180,7 +181,7 @@ class Delivery:
                 if calls.rd_kafka_event_error_is_fatal(event):
                     self._fail(f"The producer failed for good: {text}")
                 else:
-                    log.warning("Producer: %s", text)
+                    self._complaints.say(text)
             calls.rd_kafka_event_destroy(event)
             milliseconds = 0
 

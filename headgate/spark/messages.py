@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Final
+
+from headgate.model import TopicPartition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,14 +25,15 @@ def _headers(message: Any) -> list[dict[str, Any]] | None:
     return [{"key": key, "value": value} for key, value in headers] if headers else None
 
 
+# Where a method of the message is the answer, it is called without a function of ours in between.
 _COLUMNS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "topic": lambda message: message.topic(),
-    "partition": lambda message: message.partition(),
-    "offset": lambda message: message.offset(),
+    "topic": methodcaller("topic"),
+    "partition": methodcaller("partition"),
+    "offset": methodcaller("offset"),
     "timestamp": _timestamp,
     "timestamp_type": lambda message: _TYPES.get(message.timestamp()[0]),
-    "key": lambda message: message.key(),
-    "value": lambda message: message.value(),
+    "key": methodcaller("key"),
+    "value": methodcaller("value"),
     "headers": _headers,
 }
 
@@ -41,5 +45,11 @@ def batch_of(messages: Sequence[Any], needed: frozenset[str]) -> pa.Table:
     from headgate.pipeline.batch import CONSUMED
 
     fields = [field for field in CONSUMED if field.name in needed]
-    arrays = [pa.array([_COLUMNS[field.name](m) for m in messages], field.type) for field in fields]
+    arrays = [pa.array(list(map(_COLUMNS[field.name], messages)), field.type) for field in fields]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def following(messages: Sequence[Any]) -> dict[TopicPartition, int]:
+    """Where to go on after these. One name for each partition, not one for each message."""
+    last = dict(zip(((message.topic(), message.partition()) for message in messages), messages, strict=True))
+    return {TopicPartition(*where): message.offset() + 1 for where, message in last.items()}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from headgate.clients import QUIET, ClientKind, translate
+from headgate.clients import QUIET, ClientKind, Complaints, translate
 from headgate.model import Config, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -17,6 +17,12 @@ log = logging.getLogger(__name__)
 _ASK_S: Final = 10.0
 """How long a question to the broker may take."""
 _ASK_TIMES: Final = 6
+_FAST: Final = {
+    "fetch.message.max.bytes": 4 * 1024 * 1024,
+    "fetch.queue.backoff.ms": 5,
+    "queued.max.messages.kbytes": 65_536,
+}
+"""librdkafka's defaults pause for a second when a queue is full, which a loop of batches makes it often."""
 _METADATA_MS: Final = 300_000
 """Java's default of metadata.max.age.ms: how often topics that match a pattern are looked for."""
 
@@ -35,14 +41,15 @@ class Partitions:
         ignored = [key for key in translated.ignored if key != "max.poll.records"]
         if ignored:
             log.info("Consumer settings without meaning here are ignored: %s", ", ".join(ignored))
-        settings: dict[str, Any] = {**QUIET, "allow.auto.create.topics": True, **translated.config}
+        settings: dict[str, Any] = {**QUIET, **_FAST, "allow.auto.create.topics": True, **translated.config}
         settings["enable.auto.commit"] = False
         settings["enable.auto.offset.store"] = False
         settings["error_cb"] = self._on_error
         strategy = settings.setdefault("partition.assignment.strategy", "range,roundrobin")
         self._cooperative = "cooperative" in strategy
         self._from_end = settings.get("auto.offset.reset", "earliest") in ("latest", "largest", "end")
-        self._consumer = Consumer(settings, logger=log)
+        self._complaints = Complaints(log, "Consumer")
+        self._consumer = Consumer(settings)
         self._opened, self._closing, self._lost = opened, closing, lost
         self.positions: dict[TopicPartition, int] = {}
         """Of every assigned partition: the offset after the last record that was put."""
@@ -122,7 +129,7 @@ class Partitions:
             from confluent_kafka import KafkaException
 
             raise KafkaException(error)
-        log.warning("Consumer: %s", error.str())
+        self._complaints.say(error.str())
         return False
 
     def _on_error(self, error: Any) -> None:
@@ -131,7 +138,7 @@ class Partitions:
 
             self.failure = KafkaException(error)
         else:
-            log.warning("Consumer: %s", error.str())
+            self._complaints.say(error.str())
 
     # --- pausing and moving -------------------------------------------------------------------------------------------
 

@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,7 +22,11 @@ from headgate.metrics import SourceMetrics
 from headgate.model import Offset, Partition, TaskSpec
 from headgate.spark.control import Control, Stopped
 from headgate.spark.delivery import Delivery
+from headgate.spark.outcomes import Outcomes, Place
+from headgate.spark.patience import result_of, sit_out
+from headgate.spark.reporter import Reporter
 from headgate.spark.ride import Lane, Rides
+from headgate.spark.topics import Topics
 
 if TYPE_CHECKING:
     from headgate.spark.runner import Listener, Offsets
@@ -66,7 +69,18 @@ class Polled:
 @dataclass(frozen=True, slots=True)
 class _Batch:
     polled: Sequence[Polled]
+    rows: Sequence[int]
+    """Of each blob."""
     results: Future[list[bytes]]
+
+    def place(self, row: int) -> Place | None:
+        """Where a row of a table came from; records know it themselves."""
+        for polled in self.polled:
+            if row < polled.rows:
+                content = polled.content
+                return (content.source_partition, content.source_offset) if isinstance(content, SourceTable) else None
+            row -= polled.rows
+        return None
 
 
 class Pump:
@@ -92,7 +106,10 @@ class Pump:
         self._chain = pack_spec(spec.chain)
         self._tells_records = type(task).commit_record is not SourceTask.commit_record
         self._lane = Lane(spec.id)
+        self._reporter = Reporter(spec, metrics.errors, lambda: not control.cancelled)
+        self._outcomes = Outcomes(self._reporter, self._again, self._wait_to_retry)
         self._delivery = Delivery(spec.producer, lambda: not control.cancelled)
+        self._creation = Topics(spec, control)
         self._condition = threading.Condition()
         self._buffer: deque[Polled] = deque()
         self._buffered = 0
@@ -163,6 +180,7 @@ class Pump:
                     self._control.fail(error)
                 self._task.stop_requested()
             finally:
+                self._reporter.close()
                 self._delivery.close()
 
     def _work(self) -> None:
@@ -196,47 +214,52 @@ class Pump:
             return taken
 
     def _submit(self, polled: Sequence[Polled]) -> _Batch:
-        return _Batch(polled, self._rides.submit(self._spec.id, self._blobs(polled), self._lane))
+        blobs = self._blobs(polled)
+        results = self._rides.submit(self._spec.id, [blob for blob, _ in blobs], self._lane)
+        return _Batch(polled, [rows for _, rows in blobs], results)
 
-    def _blobs(self, polled: Sequence[Polled]) -> list[bytes]:
+    def _blobs(self, polled: Sequence[Polled]) -> list[tuple[bytes, int]]:
+        """Each with the number of its rows."""
         from headgate.pipeline.blob import pack, source_columns_job, source_records_job
 
         blobs = []
         for content in _joined([each.content for each in polled]):
             if isinstance(content, SourceTable):
-                blobs += [pack(source_columns_job(self._chain, part)) for part in _cut(content)]
+                blobs += [(pack(source_columns_job(self._chain, part)), part.table.num_rows) for part in _cut(content)]
             else:
-                blobs.append(pack(source_records_job(self._chain, content)))
+                blobs.append((pack(source_records_job(self._chain, content)), len(content)))
         return blobs
 
     def _send(self, batch: _Batch) -> None:
-        from headgate.pipeline.blob import unpack
-
-        for data in self._results(batch.results):
-            table = unpack(data).table()
-            for topic in table.column("topic").unique().to_pylist():
-                self._see_topic(topic)
-            self._delivery.send(table)
-            self._metrics.written.add(table.num_rows)
+        first = 0
+        results = result_of(batch.results, self._control)
+        for data, rows in zip(results, batch.rows, strict=True):
+            for result in self._outcomes.of(data, lambda row, first=first: batch.place(first + row)):  # type: ignore[misc]
+                table = result.table()
+                for topic in table.column("topic").unique().to_pylist():
+                    self._see_topic(topic)
+                self._delivery.send(table)
+                self._metrics.written.add(table.num_rows)
+            first += rows
         for polled in batch.polled:
             self._unstored |= {repr(partition): (partition, offset) for partition, offset in polled.offsets}
             self._metrics.active -= polled.rows
         if self._tells_records:
             self._tell_records(batch.polled)
 
-    def _results(self, results: Future[list[bytes]]) -> list[bytes]:
-        while True:
-            try:
-                return results.result(0.5)
-            except FutureTimeout:
-                if results.done():
-                    raise
-                self._control.check()
-                if self._control.cancelled:
-                    raise Stopped("given up on while Spark worked") from None
+    def _again(self, blob: bytes) -> bytes:
+        return result_of(self._rides.submit(self._spec.id, [blob], self._lane), self._control)[0]
+
+    def _wait_to_retry(self, seconds: float) -> None:
+        try:
+            sit_out(seconds, self._control)
+        except Stopped:
+            self._commit()  # what was sent before
+            raise
 
     def _see_topic(self, topic: str) -> None:
         if topic not in self._topics:
+            self._creation.ensure(topic)
             self._topics.add(topic)
             self._listener.on_topic(topic)
 
@@ -269,7 +292,8 @@ class Pump:
         if not self._unstored:
             return
         began = time.monotonic()
-        if not self._delivery.flush(self._spec.flush_timeout_ms / 1000) or self._control.cancelled:
+        seconds = self._spec.flush_timeout_ms / 1000
+        if not (self._delivery.flush(seconds) and self._reporter.flush(seconds)) or self._control.cancelled:
             log.warning("Kafka has not acknowledged all records yet: offsets are not stored this time")
             self._metrics.committed(began, ok=False)
             return

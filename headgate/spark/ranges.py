@@ -1,21 +1,17 @@
-"""Large backlogs, read by the executors themselves through Spark's Kafka source."""
+"""Large backlogs as DataFrames, read by the executors through Spark's Kafka source, for sinks that write from there."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from headgate.model import Config, TopicPartition
-from headgate.pipeline.sink_chain import Kind, Output, SinkChain
+from headgate.pipeline.sink_chain import Output, SinkChain
+from headgate.spark.range_job import Ranges
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
-Ranges = Mapping[TopicPartition, tuple[int, int]]
-"""From the first offset to the one after the last."""
 
 # Spark's source sets these itself and refuses them from outside.
 _OWNED: Final = frozenset(
@@ -46,12 +42,11 @@ _TYPES: Final = {
     "key": "string",
     "value": "string",
 }
-_RECORDS: Final = "records"
 
 
 @dataclass(frozen=True, slots=True)
-class RangeReader:
-    """Reads ranges for one task. Rows come in the order of their offsets within each partition."""
+class RangeFrames:
+    """Ranges for one task. Rows come in the order of their offsets within each partition."""
 
     consumer: Config
     chain: bytes
@@ -69,22 +64,6 @@ class RangeReader:
         needed = [expression for name, expression in _COLUMNS.items() if name in sink.needed]
         types = ", ".join(f"{name} {_TYPES[name]}" for name in self.output.columns)
         return raw.selectExpr(*needed).mapInArrow(map_batches(Job(self.chain, self.output)), types)
-
-    def table(self, session: SparkSession, ranges: Ranges, sink: SinkChain) -> pa.Table:
-        if not sink.passthrough:
-            return self.frame(session, ranges, sink).toArrow()
-        raw = self._raw(session, ranges, headers=False).selectExpr(*(_COLUMNS[name] for name in self.output.columns))
-        # Arrow checks that a whole column is UTF-8 faster than Spark checks each value.
-        return sink.table(raw.toArrow())
-
-    def records(self, session: SparkSession, ranges: Ranges, sink: SinkChain) -> list[bytes]:
-        """Pickled lists of records, one for each Arrow batch."""
-        from headgate.pipeline.blob import Job, map_records
-
-        assert self.output.kind is Kind.RECORDS
-        frame = self._raw(session, ranges, True).selectExpr(*_COLUMNS.values())
-        packed = frame.mapInArrow(map_records(Job(self.chain, self.output)), f"{_RECORDS} binary").toArrow()
-        return [bytes(each) for each in packed.column(_RECORDS).to_pylist()]
 
     def _raw(self, session: SparkSession, ranges: Ranges, headers: bool) -> DataFrame:
         starts: dict[str, dict[str, int]] = {}

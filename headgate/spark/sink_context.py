@@ -6,15 +6,17 @@ from collections.abc import Mapping
 
 from headgate.model import TopicPartition
 from headgate.spark.partitions import Partitions
+from headgate.spark.reporter import ErrantReporter
 
 
 class RuntimeSinkContext:
     """Fits `headgate.api.SinkTaskContext`. Wishes are noted and granted between two batches."""
 
-    reporter = None
-
-    def __init__(self, config: Mapping[str, str], partitions: Partitions) -> None:
+    def __init__(
+        self, config: Mapping[str, str], partitions: Partitions, reporter: ErrantReporter | None = None
+    ) -> None:
         self.config = config
+        self.reporter = reporter
         self._partitions = partitions
         self._seeks: dict[TopicPartition, int] = {}
         self._timeout_s: float | None = None

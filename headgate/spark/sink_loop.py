@@ -7,27 +7,28 @@ consumer stays in the group, its partitions paused, and goes on after what they 
 from __future__ import annotations
 
 import logging
-import pickle
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from headgate.api.errors import RetriableError
-from headgate.api.task import FrameSinkTask, SinkTask, TableSinkTask
+from headgate.api.task import FrameSinkTask, SinkTask
 from headgate.metrics import SinkMetrics
 from headgate.model import TaskSpec, TopicPartition
-from headgate.spark.control import Control, Stopped
+from headgate.spark.control import Control
+from headgate.spark.outcomes import Outcomes
 from headgate.spark.partitions import Partitions
-from headgate.spark.ranges import RangeReader, Ranges, chunks
+from headgate.spark.patience import result_of, sit_out
+from headgate.spark.range_job import RangeJobs, Ranges
+from headgate.spark.ranges import RangeFrames, chunks
+from headgate.spark.reporter import Reporter
 from headgate.spark.ride import Lane, Rides, label
 from headgate.spark.session import SparkEngine
 from headgate.spark.sink_context import RuntimeSinkContext
 
 if TYPE_CHECKING:
-    from headgate.pipeline.sink_chain import Output
     from headgate.spark.runner import Listener
 
 log = logging.getLogger(__name__)
@@ -38,7 +39,9 @@ _MOST_RECORDS: Final = 5_000
 _MOST_ROWS: Final = 20_000
 _FAR_BEHIND: Final = 200_000
 """Records of backlog from which on the executors read for themselves: planning such a job takes a third of a second."""
-_RANGE_RECORDS: Final = 500_000
+_RANGE_RECORDS: Final = 1_000_000
+_RANGE_BYTES: Final = 128 * 1024 * 1024
+"""Most that one such job brings to the worker, by the size that records have had so far."""
 _LAG_EVERY_S: Final = 5.0
 
 
@@ -71,6 +74,7 @@ class SinkLoop:
         self._next_commit = time.monotonic() + spec.flush_interval_ms / 1000
         self._next_lag = 0.0
         self._topics: set[str] = set()
+        self._record_bytes = 1000.0
 
     def wake(self) -> None:
         """The loop looks at its control often enough."""
@@ -102,21 +106,25 @@ class SinkLoop:
 
     def _prepare(self) -> None:
         from headgate.pipeline.blob import pack_spec
-        from headgate.pipeline.sink_chain import SinkChain
+        from headgate.pipeline.sink_chain import Output, SinkChain
 
         spec = self._spec
         self._task = spec.task_class()
-        self._output = _output_of(self._task)
+        self._output = Output.of(self._task)
         # Built here too, though executors run it: a wrong setting is found before the first record.
         self._sink = SinkChain(spec.chain, self._output)
         self._chain = pack_spec(spec.chain)
         self._most = int(spec.consumer.get("max.poll.records", 0)) or (
             _MOST_RECORDS if isinstance(self._task, SinkTask) else _MOST_ROWS
         )
+        self._reporter = Reporter(spec, self._metrics.errors, lambda: not self._control.cancelled)
+        self._outcomes = Outcomes(self._reporter, self._again, self._wait_to_retry)
         self._partitions = Partitions(spec.consumer, self._opened, self._closing, self._lost)
-        self._context = RuntimeSinkContext(spec.config, self._partitions)
+        errant = self._reporter.errant(self._sink, spec.task_class)
+        self._context = RuntimeSinkContext(spec.config, self._partitions, errant)
         self._task.context = self._context
-        self._ranges = RangeReader(spec.consumer, self._chain, self._output)
+        self._jobs = RangeJobs(spec.consumer, self._chain, self._output, self._sink.needed)
+        self._frames = RangeFrames(spec.consumer, self._chain, self._output)
 
     def _subscribe(self) -> None:
         topics = [topic.strip() for topic in self._spec.connector_config.get("topics", "").split(",") if topic.strip()]
@@ -129,6 +137,7 @@ class SinkLoop:
             # Given up on: it may not write any more, and leaving the group would wait for the broker.
             log.warning("The consumer is left to its session timeout")
             self._task.stop()
+            self._reporter.close()
             return
         try:
             held = list(self._partitions.positions)
@@ -140,6 +149,7 @@ class SinkLoop:
                 self._task.stop()
             finally:
                 self._partitions.close()
+                self._reporter.close()
 
     # --- one turn -----------------------------------------------------------------------------------------------------
 
@@ -159,49 +169,51 @@ class SinkLoop:
 
     def _submit(self, messages: Sequence[Any]) -> _Batch:
         from headgate.pipeline.blob import pack, sink_job
-        from headgate.spark.messages import batch_of
+        from headgate.spark.messages import batch_of, following
 
-        following = {TopicPartition(m.topic(), m.partition()): m.offset() + 1 for m in messages}
-        for where in following:
+        after = following(messages)
+        for where in after:
             self._see_topic(where.topic)
         self._metrics.read.add(len(messages))
         self._metrics.batch_size.add(len(messages))
         self._metrics.active += len(messages)
-        blob = pack(sink_job(self._chain, self._output, batch_of(messages, self._sink.needed)))
-        return _Batch(self._rides.submit(self._spec.id, [blob], self._lane), len(messages), following)
+        batch = batch_of(messages, self._sink.needed)
+        self._record_bytes = max(1.0, batch.nbytes / len(messages))
+        blob = pack(sink_job(self._chain, self._output, batch))
+        return _Batch(self._rides.submit(self._spec.id, [blob], self._lane), len(messages), after)
 
     def _finish_batch(self) -> None:
         """Puts what is under way, if anything is."""
         batch, self._under_way = self._under_way, None
         if batch is None:
             return
-        from headgate.pipeline.blob import unpack
-
-        for data in self._wait(batch.results, keep_alive=False):
-            result = unpack(data)
-            content = result.records() if isinstance(self._task, SinkTask) else result.table()
-            if isinstance(self._task, FrameSinkTask):
-                content = self._engine.session().createDataFrame(content)
-            self._put(content, result.count)
+        self._put_results(result_of(batch.results, self._control))
         self._done(batch.following, batch.count)
+
+    def _put_results(self, packed: Iterable[bytes]) -> None:
+        """What the pipeline made of the batches. Raises JobFailed."""
+        results = (result for data in packed for result in self._outcomes.of(data))
+        if isinstance(self._task, FrameSinkTask):
+            import pyarrow as pa
+
+            table = pa.concat_tables([result.table() for result in results])
+            self._put(self._engine.session().createDataFrame(table), table.num_rows)
+            return
+        for result in results:
+            self._put(result.records() if isinstance(self._task, SinkTask) else result.table(), result.count)
+
+    def _again(self, blob: bytes) -> bytes:
+        return result_of(self._rides.submit(self._spec.id, [blob], self._lane), self._control)[0]
+
+    def _wait_to_retry(self, seconds: float) -> None:
+        self._partitions.pause()
+        sit_out(seconds, self._control, self._partitions.keep_alive)
+        self._partitions.resume(self._context.paused)
 
     def _done(self, following: Mapping[TopicPartition, int], count: int) -> None:
         self._metrics.active -= count
         held = self._partitions.positions
         held |= {where: offset for where, offset in following.items() if where in held}
-
-    def _wait(self, results: Future[Any], keep_alive: bool) -> Any:
-        while True:
-            try:
-                return results.result(_IDLE_S)
-            except FutureTimeout:
-                if results.done():
-                    raise
-                self._control.check()
-                if self._control.cancelled:
-                    raise Stopped("given up on while Spark worked") from None
-                if keep_alive:
-                    self._partitions.keep_alive()
 
     def _put(self, content: Any, count: int) -> None:
         """The same again after RetriableError, for as long as it takes or until the task is asked to stop."""
@@ -222,15 +234,7 @@ class SinkLoop:
                 if not retrying:
                     self._partitions.pause()
                     retrying = True
-                self._sit_out(pause)
-
-    def _sit_out(self, seconds: float) -> None:
-        """Waits, but stays in the group."""
-        until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
-            if not self._control.wait(min(left, _IDLE_S)):
-                raise Stopped("asked to stop while put() was to be tried again")
-            self._partitions.keep_alive()
+                sit_out(pause, self._control, self._partitions.keep_alive)
 
     def _see_topic(self, topic: str) -> None:
         if topic not in self._topics:
@@ -266,7 +270,7 @@ class SinkLoop:
         log.info("Far behind: the executors read %d records", total)
         began = time.monotonic()
         ahead: tuple[Future[Any], Ranges] | None = None
-        parts = chunks(ranges, _RANGE_RECORDS)
+        parts = chunks(ranges, max(1000, min(_RANGE_RECORDS, int(_RANGE_BYTES / self._record_bytes))))
         for chunk in [*parts, None]:
             following = (self._lane.submit(self._reading(chunk)), chunk) if chunk else None
             if ahead is not None and not self._take_range(*ahead):
@@ -281,11 +285,10 @@ class SinkLoop:
             try:
                 session = self._engine.session()
                 label(session.sparkContext, str(self._spec.id), self._spec.id.connector)
-                if isinstance(self._task, FrameSinkTask):
-                    return self._ranges.frame(session, ranges, self._sink)
-                if isinstance(self._task, SinkTask):
-                    return self._ranges.records(session, ranges, self._sink)
-                return self._ranges.table(session, ranges, self._sink)
+                # A frame cannot tell of single records that failed.
+                if isinstance(self._task, FrameSinkTask) and (self._sink.policy.plain or self._sink.passthrough):
+                    return self._frames.frame(session, ranges, self._sink)
+                return self._jobs.read(session.sparkContext, ranges)
             except Exception as error:
                 raise self._engine.explain(error) from error
 
@@ -293,7 +296,7 @@ class SinkLoop:
 
     def _take_range(self, results: Future[Any], ranges: Ranges) -> bool:
         """Puts what the executors read; False when the task has to let go: paused, stopping, partitions gone."""
-        content = self._wait(results, keep_alive=True)
+        content = result_of(results, self._control, self._partitions.keep_alive)
         if self._control.stopping or self._control.paused or not ranges.keys() <= self._partitions.positions.keys():
             self._engine.cancel(str(self._spec.id))
             return False
@@ -302,12 +305,10 @@ class SinkLoop:
             self._see_topic(where.topic)
         self._metrics.read.add(count)
         self._metrics.batch_size.add(count)
-        if isinstance(self._task, SinkTask):
-            for packed in content:
-                records = pickle.loads(packed)
-                self._put(records, len(records))
+        if isinstance(content, list):
+            self._put_results(content)
         else:
-            self._put(content, count if isinstance(self._task, FrameSinkTask) else content.num_rows)
+            self._put(content, count)
         self._metrics.active += count
         self._done({where: end for where, (_, end) in ranges.items()}, count)
         return True
@@ -345,6 +346,10 @@ class SinkLoop:
             self._metrics.committed(began, ok=False)
             self._partitions.seek(dict(self._partitions.safe))
             return
+        if not self._reporter.flush(self._spec.flush_timeout_ms / 1000):
+            log.warning("Kafka has not acknowledged all dead letters yet: offsets are not committed this time")
+            self._metrics.committed(began, ok=False)
+            return
         wanted = {
             where: offset
             for where, offset in allowed.items()
@@ -376,11 +381,3 @@ class SinkLoop:
     def _lost(self, partitions: Sequence[TopicPartition]) -> None:
         self._under_way = None
         self._task.close(partitions)
-
-
-def _output_of(task: Any) -> Output:
-    from headgate.pipeline.sink_chain import Kind, Output
-
-    if isinstance(task, TableSinkTask | FrameSinkTask):
-        return Output(Kind.TABLE, task.columns, task.form)
-    return Output(Kind.RECORDS)

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient
 
-from headgate.clients import ClientKind, translate
+from headgate.clients import QUIET, ClientKind, translate
 from headgate.model import Config
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class AdminClients:
         with self._guard:
             used = self._clients.get(key)
             if used is None:
-                used = self._clients[key] = _Used(AdminClient(config, logger=_log))
+                used = self._clients[key] = _Used(AdminClient({**QUIET, **config}))
             used.last = time.monotonic()
             if self._sweeper is None:
                 self._schedule()

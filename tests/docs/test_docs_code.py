@@ -103,7 +103,7 @@ def test_every_dependency_has_its_line() -> None:
     assert sorted(first_column(section(page, "At run time"))) == sorted(map(_name, project["dependencies"]))
     dev = project["optional-dependencies"]["dev"]
     assert sorted(first_column(section(page, "For development"))) == sorted(map(_name, dev))
-    assert list(project["optional-dependencies"]) == ["dev"]
+    assert list(project["optional-dependencies"]) == ["registry", "dev"]
 
 
 def test_every_jar_has_its_line() -> None:
@@ -113,13 +113,13 @@ def test_every_jar_has_its_line() -> None:
 
 # --- configuration.md -------------------------------------------------------------------------------------------------
 
-WITHOUT_EFFECT = {"topic.creation.enable", "metrics.sample.window.ms", "metrics.num.samples"}
+WITHOUT_EFFECT = {"metrics.sample.window.ms", "metrics.num.samples"}
 
 
 def test_every_worker_key_is_described() -> None:
     told = first_column(section(CONFIGURATION, "Worker keys that have effect"))
     assert sorted(told) == sorted(set(STANDALONE.names) - WITHOUT_EFFECT)
-    ignored = section(CONFIGURATION, "Connectors")
+    ignored = section(CONFIGURATION, "Without effect")
     for key in WITHOUT_EFFECT:
         assert f"`{key}`" in ignored
 

@@ -32,6 +32,8 @@ def worker_settings(broker: Broker, folder: Path) -> dict[str, str]:
         "listeners": "http://127.0.0.1:0",
         "plugin.path": str(PLUGINS),
         "task.shutdown.graceful.timeout.ms": "5000",
+        "config.providers": "file",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from headgate.api import (
+    INT,
     STRING,
     ConfigDef,
     Converter,
@@ -17,6 +18,7 @@ from headgate.api import (
     Key,
     Predicate,
     Record,
+    RetriableError,
     Schema,
     Transform,
 )
@@ -73,6 +75,19 @@ class FailOn(Transform[Record]):
     def apply(self, record: Record) -> Record:
         if record.value == self.settings["value"]:
             raise DataError(f"cannot take {record.value}")
+        return record
+
+
+class FailTimes(Transform[Record]):
+    """Fails for this value so many times, retriably."""
+
+    config = ConfigDef(Key("value", STRING), Key("times", INT))
+    seen: ClassVar[list[Any]] = []
+
+    def apply(self, record: Record) -> Record:
+        self.seen.append(record.value)
+        if record.value == self.settings["value"] and self.seen.count(record.value) <= self.settings["times"]:
+            raise RetriableError(f"{record.value} is not possible yet")
         return record
 
 
@@ -135,9 +150,13 @@ def step(
 
 
 def chain_spec(
-    *steps: StepSpec, key: PluginSpec = TEXT, value: PluginSpec = TEXT, headers: PluginSpec = HEADERS
+    *steps: StepSpec,
+    key: PluginSpec = TEXT,
+    value: PluginSpec = TEXT,
+    headers: PluginSpec = HEADERS,
+    errors: Mapping[str, str] | None = None,
 ) -> ChainSpec:
-    return ChainSpec(TaskId("test", 0), ConnectorType.SINK, key, value, headers, steps)
+    return ChainSpec(TaskId("test", 0), ConnectorType.SINK, key, value, headers, steps, errors or {})
 
 
 def consumed(

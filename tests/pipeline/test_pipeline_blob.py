@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
-from pipeline_plugins import JSON, Append, DropShort, FailOn, chain_spec, consumed, step
+from pipeline_plugins import JSON, Append, DropShort, FailOn, FailTimes, Reroute, chain_spec, consumed, step
 from pyspark import cloudpickle
 
 from headgate.api import ConnectError, SourceRecord, SourceTable
@@ -15,13 +14,12 @@ from headgate.api import schema as s
 from headgate.model import ChainSpec, PluginRef, PluginSpec
 from headgate.pipeline import blob
 from headgate.pipeline.blob import Job, JobFailed, Result
-from headgate.pipeline.sink_chain import Kind, Output
+from headgate.pipeline.failure import Consumed, InternalSinkRecord, Stage
+from headgate.pipeline.sink_chain import Kind, Output, SinkChain
 from headgate.pipeline.tolerance import ToleranceExceeded
 
 RECORDS = Output(Kind.RECORDS)
 VALUES = Output(Kind.TABLE, ("value",))
-
-Mapping = Callable[[Job], Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]]
 
 
 def run(job: Job) -> Result:
@@ -164,22 +162,104 @@ def test_batches_of_a_dataframe_are_mapped_one_by_one() -> None:
     assert all(isinstance(batch, pa.RecordBatch) for batch in found)
 
 
-def test_batches_of_a_dataframe_become_pickled_lists_of_records() -> None:
-    mapped = blob.map_records(Job(blob.pack_spec(chain_spec(step(DropShort))), RECORDS))
-    batches = [consumed([b"a", b"bb"]).to_batches()[0], consumed([b"a"]).to_batches()[0]]
-    lists = [pickle.loads(batch.column("records")[0].as_py()) for batch in mapped(iter(batches))]
-    assert [[(each.value, each.offset) for each in records] for records in lists] == [[("bb", 11)], []]
-
-
-@pytest.mark.parametrize(("mapping", "output"), [(blob.map_batches, VALUES), (blob.map_records, RECORDS)])
-def test_an_error_in_a_dataframe_is_raised(mapping: Mapping, output: Output) -> None:
-    mapped = mapping(Job(blob.pack_spec(chain_spec(value=JSON)), output))
+def test_an_error_in_a_dataframe_is_raised() -> None:
+    """Even where errors are tolerated: a frame cannot tell of single records, and none may be lost without a word."""
+    spec = chain_spec(value=JSON, errors={"errors.tolerance": "all", "errors.retry.timeout": "-1"})
+    mapped = blob.map_batches(Job(blob.pack_spec(spec), VALUES))
     with pytest.raises(ToleranceExceeded, match="offset=10"):
         list(mapped(iter(consumed([b"{"]).to_batches())))
 
 
-@pytest.mark.parametrize(("mapping", "output"), [(blob.map_batches, VALUES), (blob.map_records, RECORDS)])
-def test_the_mapping_function_travels_without_the_chains_of_this_process(mapping: Mapping, output: Output) -> None:
-    data = cloudpickle.dumps(mapping(Job(blob.pack_spec(chain_spec()), output)))  # type: ignore[no-untyped-call]
+def test_the_mapping_function_travels_without_the_chains_of_this_process() -> None:
+    data = cloudpickle.dumps(blob.map_batches(Job(blob.pack_spec(chain_spec()), VALUES)))  # type: ignore[no-untyped-call]
     assert b"_Chains" not in data
     assert [batch.num_rows for batch in pickle.loads(data)(iter(consumed([b"a"]).to_batches()))] == [1]
+
+
+# --- records that fail ------------------------------------------------------------------------------------------------
+
+ALL = {"errors.tolerance": "all"}
+DEAD = {**ALL, "errors.deadletterqueue.topic.name": "dead", "errors.deadletterqueue.context.headers.enable": "true"}
+
+
+@pytest.mark.kip(298, "error handling in Connect")
+@pytest.mark.parametrize("output", [RECORDS, VALUES])
+def test_a_failure_comes_back_beside_the_results(output: Output) -> None:
+    headers = [None, [{"key": "h", "value": b"1"}], None]
+    spec = blob.pack_spec(chain_spec(value=JSON, errors=DEAD))
+    result = run(blob.sink_job(spec, output, consumed([b"1", b"{", b"3"], [None, b"k", None], headers)))
+    assert (result.count, result.error, result.rest) == (2, None, None)
+    (failure,) = result.failures
+    assert failure.record == Consumed("t", 3, 11, 1700000000001, "CreateTime", b"k", b"{", (("h", b"1"),))
+    assert (failure.stage, failure.row) == (Stage.VALUE_CONVERTER, 1)
+    assert failure.plugin == "headgate.pipeline.converters.json.JsonConverter"
+    assert "Traceback (most recent call last)" in "".join(failure.trace)
+
+
+@pytest.mark.kip(298, "error handling in Connect")
+def test_without_tolerance_the_failure_comes_beside_the_error() -> None:
+    spec = blob.pack_spec(chain_spec(value=JSON, errors={**DEAD, "errors.tolerance": "none"}))
+    result = run(blob.sink_job(spec, RECORDS, consumed([b"1", b"{", b"{"])))
+    assert result.payload is None
+    assert result.error is not None
+    assert "Tolerance exceeded in error handler" in result.error
+    assert [each.record.offset for each in result.failures if isinstance(each.record, Consumed)] == [11]
+
+
+@pytest.mark.kip(610, "errant record reporter")
+@pytest.mark.parametrize(
+    ("errors", "kept"), [(DEAD, True), (ALL, False), ({**ALL, "errors.log.enable": "true"}, False)]
+)
+def test_records_remember_their_bytes_where_they_may_become_dead_letters(errors: dict[str, str], kept: bool) -> None:
+    spec = chain_spec(step(Append, {"suffix": "!"}), step(Reroute), errors=errors)
+    (record,) = run(blob.sink_job(blob.pack_spec(spec), RECORDS, consumed([b"v"], [b"k"]))).records()
+    assert (record.value, record.topic, record.key) == ("v!", "t-new", "k")
+    assert isinstance(record, InternalSinkRecord) is kept
+    expected = Consumed("t", 3, 10, 1700000000000, "CreateTime", b"k", b"v")
+    if kept:
+        assert SinkChain(spec, RECORDS).consumed(record.replace(value="other")) == expected
+    else:
+        assert SinkChain(spec, RECORDS).consumed(record) == expected._replace(value=b"v!")
+
+
+@pytest.mark.kip(298, "retries")
+@pytest.mark.parametrize("output", [RECORDS, VALUES])
+def test_the_rest_of_a_sink_job_is_tried_again_and_nothing_is_done_twice(output: Output) -> None:
+    errors = {**ALL, "errors.retry.timeout": "1000"}
+    spec = blob.pack_spec(chain_spec(step(FailTimes, {"value": "b", "times": "2"}), errors=errors))
+    FailTimes.seen.clear()
+    blobs = [blob.pack(blob.sink_job(spec, output, consumed([b"a", b"b", b"c"])))]
+    found: list[str | None] = []
+    delays = []
+    while blobs:
+        result = blob.unpack(blob.run(blobs.pop()))
+        found += [each.value for each in result.records()] if output is RECORDS else result.table()["value"].to_pylist()
+        if result.rest is not None:
+            delays.append((result.rest.row, result.rest.delay_ms, result.rest.attempts))
+            blobs.append(result.rest.blob(elapsed_ms=100.0))
+    assert found == ["a", "b", "c"]
+    assert delays == [(1, 300, 1), (0, 600, 2)]
+    assert FailTimes.seen == ["a", "b", "b", "b", "c"]
+
+
+@pytest.mark.kip(298, "retries")
+@pytest.mark.parametrize("columns", [False, True])
+def test_the_rest_of_a_source_job_is_tried_again(columns: bool) -> None:
+    spec = blob.pack_spec(
+        chain_spec(step(FailTimes, {"value": "b", "times": "99"}), errors={**ALL, "errors.retry.timeout": "1000"})
+    )
+    FailTimes.seen.clear()
+    values = ["a", "b", "c"]
+    if columns:
+        table = pa.table({"value": values})
+        source = SourceTable(topic="t", table=table, source_partition=None, source_offset=None)
+        job = blob.source_columns_job(spec, source)
+    else:
+        job = blob.source_records_job(spec, [SourceRecord(topic="t", value=value) for value in values])
+    first = run(job)
+    assert first.table()["value"].to_pylist() == [b"a"]
+    assert first.rest is not None
+    later = blob.unpack(blob.run(first.rest.blob(elapsed_ms=1000.0)))
+    assert later.table()["value"].to_pylist() == [b"c"]
+    assert later.rest is None
+    assert [(each.row, each.attempts) for each in later.failures] == [(0, 2)]

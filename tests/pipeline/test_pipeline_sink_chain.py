@@ -144,6 +144,8 @@ def test_a_table_has_the_columns_of_the_output(steps: tuple[StepSpec, ...]) -> N
         (JSON, Form.JSON, b'{ "a":1,"b":[1e20,null] }', '{"a":1,"b":[1.0E20,null]}'),
         (ENVELOPE, Form.TEXT, b'{"schema":{"type":"float"},"payload":1.1}', "1.1"),
         (ENVELOPE, Form.JSON, b'{"schema":{"type":"float"},"payload":1.1}', "1.1"),
+        (JSON, Form.TEXT, b'"a\\ud800"', "a?"),
+        (JSON, Form.JSON, b'"a\\ud800"', '"a\\uD800"'),
         (JSON, Form.TEXT, b"null", None),
         (JSON, Form.JSON, b"null", None),
         (builtin("string", "StringConverter", **{"converter.encoding": "UTF-16BE"}), Form.TEXT, b"\x00v", "v"),

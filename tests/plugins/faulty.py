@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -30,6 +31,7 @@ _KEYS = ConfigDef(
     Key("topic", STRING, "faulty", doc="Topic to write to."),
     Key("fail.in", STRING, "", doc="Methods that fail, e.g. connector.start or poll."),
     Key("fail.while", STRING, "", doc="They fail only while this file exists."),
+    Key("fail.text", STRING, "", doc="What they say, in the log and in the exception."),
     Key("tasks", INT, 1, doc="Number of tasks, whatever tasks.max says."),
     Key("count", INT, 0, doc="Records to produce; then nothing."),
     Key("offsets.hook", STRING, "absent", doc="absent, true, unsupported, refused or broken."),
@@ -52,7 +54,9 @@ class _Faults:
         wanted = what in self.settings["fail.in"].split(",")
         guard = self.settings["fail.while"]
         if wanted and (not guard or Path(guard).exists()):
-            raise RuntimeError(f"told to fail in {what}")
+            if self.settings["fail.text"]:
+                logging.getLogger(__name__).warning("About to fail: %s", self.settings["fail.text"])
+            raise RuntimeError(f"told to fail in {what} {self.settings['fail.text']}".strip())
         if f"hang:{what}" in self.settings["fail.in"].split(","):
             while not guard or Path(guard).exists():
                 time.sleep(0.05)
@@ -128,8 +132,18 @@ class FaultySinkTask(_Faults, SinkTask):
             self.context.timeout(50)
             raise RetriableError("not now")
         self.called("task.put")
+        if "report" in self.settings["fail.in"]:
+            records = [record for record in records if not self.reported(record)]
         with open(self.settings["log"] + ".records", "a") as file:
             file.writelines(f"{r.topic}-{r.partition}@{r.offset} {r.value!r}\n" for r in records)
+
+    def reported(self, record: SinkRecord) -> bool:
+        """Waits for the answer, as a task may."""
+        errant = record.value == "errant"
+        if errant:
+            assert self.context.reporter is not None
+            self.context.reporter.report(record, ValueError("the table does not like it")).result(20)
+        return errant
 
     def stop(self) -> None:
         self.called("task.stop")
@@ -167,4 +181,15 @@ class FailingTransform(Transform[Any]):
     def apply(self, record: Any) -> Any:
         if record.value == "bad":
             raise ValueError("this value is bad")
+        return record
+
+
+class PatientTransform(Transform[Any]):
+    """Cannot do the value "later" while a file exists, but may be asked again."""
+
+    config = ConfigDef(Key("while", STRING, doc="The file."))
+
+    def apply(self, record: Any) -> Any:
+        if record.value == "later" and Path(self.settings["while"]).exists():
+            raise RetriableError("come back later")
         return record

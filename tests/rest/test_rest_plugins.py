@@ -9,9 +9,10 @@ from rest_fakes import FakeHerder
 from starlette.testclient import TestClient
 
 from headgate.api.config import HIGH, INT, LIST, PASSWORD, STRING, ConfigValue, Key, Width
+from headgate.log import hide
 from headgate.rest import entities
 from headgate.runtime.errors import BadRequest, PluginNotFound, RequestTimeout
-from headgate.runtime.validation import ConfigInfo, ConfigInfos
+from headgate.runtime.validation import ConfigInfo, ConfigInfos, UnknownKey
 
 CONNECTORS = [{"class": "acme.Sink", "type": "sink", "version": "1.0"}, {"class": "acme.Source", "type": "source"}]
 ALL_TYPES = ["sink", "source", "transformation", "predicate", "converter", "header_converter"]
@@ -79,7 +80,7 @@ def test_validation_answers_200_even_with_errors(client: TestClient, herder: Fak
     assert response.status_code == 200
     assert herder.calls == [("validate", {"connector.class": "acme.Source", "tasks.max": "2", "n": None})]
     found = response.json()
-    assert list(found) == ["name", "error_count", "groups", "configs"]
+    assert list(found) == ["name", "error_count", "groups", "configs", "unknown_keys"]
     assert (found["name"], found["error_count"], found["groups"]) == ("acme.Source", 1, ["Common"])
     assert found["configs"][0]["value"] == {
         "name": "tasks.max",
@@ -161,3 +162,20 @@ def test_a_definition_shows_all_that_was_declared() -> None:
         "documentation": "Doc.", "group": "G", "order_in_group": 3, "width": "SHORT", "display_name": "K",
         "dependents": ["x"],
     }  # fmt: skip
+
+
+def test_keys_that_nobody_declared_are_told_apart() -> None:
+    unknown = [UnknownKey("task.max", "tasks.max"), UnknownKey("zzz")]
+    body = entities.config_infos(ConfigInfos("c", 0, [], [], unknown))
+    assert body["unknown_keys"] == [
+        {"name": "task.max", "did_you_mean": "tasks.max"},
+        {"name": "zzz", "did_you_mean": None},
+    ]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("it is rest-secret-1"), BadRequest("it is rest-secret-1")])
+def test_an_error_tells_no_secret(client: TestClient, herder: FakeHerder, error: Exception) -> None:
+    hide(["rest-secret-1"])
+    herder.errors["validate"] = error
+    response = client.put("/connector-plugins/x/config/validate", json={})
+    assert response.json()["message"] == "it is [hidden]"

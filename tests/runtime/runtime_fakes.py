@@ -25,6 +25,7 @@ from headgate.pipeline.converters.simple_header import SimpleHeaderConverter
 from headgate.pipeline.converters.string import StringConverter
 from headgate.runtime.plugins import Plugins
 from headgate.runtime.ports import TaskListener
+from headgate.runtime.secrets import Secrets
 from headgate.runtime.standalone import StandaloneHerder
 from headgate.runtime.worker_config import WorkerConfig
 from headgate.storage.memory import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
@@ -245,7 +246,9 @@ def scripted_plugins() -> Plugins:
 class World:
     """A standalone herder with all that is around it."""
 
-    def __init__(self, script: Script, worker_file: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, script: Script, worker_file: Mapping[str, str] | None = None, secrets: Secrets | None = None
+    ) -> None:
         self.script = script
         self.runner = FakeRunner(script.journal)
         self.configs = MemoryConfigStore()
@@ -262,6 +265,7 @@ class World:
             self.runner,
             WORKER_ID,
             cluster_id=lambda: "cluster-1",
+            secrets=secrets,
         )
         self.herder.start()
 

@@ -34,19 +34,23 @@ COMMON: dict[str, object] = {  # key: (type, default, importance, group, order),
     "errors.log.enable": ("BOOLEAN", False, "MEDIUM", "Error Handling", 4),
     "errors.log.include.messages": ("BOOLEAN", False, "MEDIUM", "Error Handling", 5),
 }
-SOURCE = {
+DEAD_LETTERS: dict[str, object] = {
+    "errors.deadletterqueue.topic.name": ("STRING", "", "MEDIUM", "Error Handling", 6),
+    "errors.deadletterqueue.topic.replication.factor": ("SHORT", 3, "MEDIUM", "Error Handling", 7),
+    "errors.deadletterqueue.context.headers.enable": ("BOOLEAN", False, "MEDIUM", "Error Handling", 8),
+}
+SOURCE: dict[str, object] = {
+    **DEAD_LETTERS,
     "topic.creation.groups": ("LIST", [], "LOW", "Topic Creation", 1),
     "exactly.once.support": ("STRING", "requested", "MEDIUM", "Exactly Once Support", 2),
     "transaction.boundary": ("STRING", "poll", "MEDIUM", "Exactly Once Support", 3),
     "transaction.boundary.interval.ms": ("LONG", None, "LOW", "Exactly Once Support", 4),
     "offsets.storage.topic": ("STRING", None, "LOW", "offsets.topic", 1),
 }
-SINK = {
+SINK: dict[str, object] = {
     "topics": ("LIST", [], "HIGH", "Common", 4),
     "topics.regex": ("STRING", "", "HIGH", "Common", 4),
-    "errors.deadletterqueue.topic.name": ("STRING", "", "MEDIUM", "Error Handling", 6),
-    "errors.deadletterqueue.topic.replication.factor": ("SHORT", 3, "MEDIUM", "Error Handling", 7),
-    "errors.deadletterqueue.context.headers.enable": ("BOOLEAN", False, "MEDIUM", "Error Handling", 8),
+    **DEAD_LETTERS,
 }
 
 

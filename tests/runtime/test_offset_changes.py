@@ -11,7 +11,7 @@ from runtime_fakes import WORKER_FILE, FakeGroups, Script, scripted_plugins
 
 from headgate.api import ConnectError, UnsupportedOperation
 from headgate.model import TargetState, TopicPartition
-from headgate.runtime.errors import BadRequest, NotStopped, OffsetsError
+from headgate.runtime.errors import BadRequest, NotStopped, OffsetsError, OverridesNotAllowed
 from headgate.runtime.offset_changes import OffsetChanges
 from headgate.runtime.ports import GroupNotEmpty
 from headgate.runtime.view import ConnectorView
@@ -242,3 +242,11 @@ class TestHook:
         began = time.monotonic()
         fails(changes.reset(view), f"Timed out while calling the 'alterOffsets' method for {kind} connector a")
         assert time.monotonic() - began < 5
+
+
+class TestPolicies:
+    def test_a_sinks_group_is_reached_with_allowed_settings_only(self, script: Script) -> None:
+        changes = Changes(connector_client_config_override_policy="None")
+        with pytest.raises(OverridesNotAllowed, match=r"Client Config Overrides not allowed \[retries\]"):
+            run(changes.read(sink(admin_override_retries="3")))
+        assert run(changes.read(sink())) == []

@@ -68,7 +68,7 @@ class TestInstalled:
         listed = [(list(Kind).index(each.kind), each.name) for each in Plugins.discover().all]
         assert listed == sorted(listed)
         assert [kind.value for kind in Kind] == [
-            "sink", "source", "transformation", "predicate", "converter", "header_converter"
+            "sink", "source", "transformation", "predicate", "converter", "header_converter", "config_provider"
         ]  # fmt: skip
 
     @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from headgate.pipeline.converters.json import JsonConverter
 from headgate.pipeline.converters.simple_header import SimpleHeaderConverter
 from headgate.pipeline.converters.string import StringConverter
 from headgate.runtime import task_spec
-from headgate.runtime.errors import PluginNotFound
+from headgate.runtime.errors import OverridesNotAllowed, PluginNotFound
 from headgate.runtime.plugins import Plugins
 from headgate.runtime.worker_config import WorkerConfig
 
@@ -54,6 +54,29 @@ def test_all_that_a_runner_needs() -> None:
 def test_a_class_that_is_not_there() -> None:
     with pytest.raises(PluginNotFound):
         task_spec.build(TASK, {"connector.class": "Gone"}, {}, TargetState.STARTED, worker(), PLUGINS)
+
+
+def test_settings_that_the_policy_does_not_allow() -> None:
+    """Validation comes first, but the policy may have changed since."""
+    connector = {"connector.class": "ScriptedSource", "producer.override.acks": "1", "consumer.override.x": "y"}
+    strict = worker(connector_client_config_override_policy="None")
+    with pytest.raises(OverridesNotAllowed, match=r"^Client Config Overrides not allowed \[acks\]$"):
+        task_spec.build(TASK, connector, {}, TargetState.STARTED, strict, PLUGINS)
+    del connector["producer.override.acks"]  # what a source does not use is nobody's concern
+    assert task_spec.build(TASK, connector, {}, TargetState.STARTED, strict, PLUGINS)
+
+
+def test_topics_are_created_by_sources_only() -> None:
+    creation = {"topic.creation.default.partitions": "1", "topic.creation.default.replication.factor": "1"}
+
+    def groups(kind: str, settings: WorkerConfig) -> list[str]:
+        connector = {"connector.class": kind, **creation}
+        spec = task_spec.build(TASK, connector, {}, TargetState.STARTED, settings, PLUGINS)
+        return [group.name for group in spec.topic_groups]
+
+    assert groups("ScriptedSource", worker()) == ["default"]
+    assert groups("ScriptedSource", worker(topic_creation_enable="false")) == []
+    assert groups("ScriptedSink", worker()) == []
 
 
 class TestConverters:

@@ -147,14 +147,16 @@ COMMON = [
     "header.converter.plugin.version", "transforms", "predicates", "config.action.reload", "errors.retry.timeout",
     "errors.retry.delay.max.ms", "errors.tolerance", "errors.log.enable", "errors.log.include.messages",
 ]  # fmt: skip
+DEAD_LETTERS = [
+    "errors.deadletterqueue.topic.name", "errors.deadletterqueue.topic.replication.factor",
+    "errors.deadletterqueue.context.headers.enable",
+]  # fmt: skip
 SOURCE = [
+    *DEAD_LETTERS,
     "topic.creation.groups", "exactly.once.support", "transaction.boundary", "transaction.boundary.interval.ms",
     "offsets.storage.topic",
 ]  # fmt: skip
-SINK = [
-    "topics", "topics.regex", "errors.deadletterqueue.topic.name", "errors.deadletterqueue.topic.replication.factor",
-    "errors.deadletterqueue.context.headers.enable",
-]  # fmt: skip
+SINK = ["topics", "topics.regex", *DEAD_LETTERS]
 
 
 class TestBuiltIns:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.api import ConfigError
+from headgate.runtime.overrides import OverridePolicy
 from headgate.runtime.worker_config import DISTRIBUTED, STANDALONE, WorkerConfig, unknown_keys
 
 REQUIRED = {
@@ -71,6 +72,26 @@ def test_what_is_wrong_is_refused(key: str, value: str) -> None:
 def test_keys_below_a_prefix() -> None:
     config = WorkerConfig.parse({**REQUIRED, "producer.linger.ms": "5", "producerx": "no"})
     assert config.prefixed("producer.") == {"linger.ms": "5"}
+
+
+def test_who_may_override_what() -> None:
+    assert WorkerConfig.parse(REQUIRED).override_policy == OverridePolicy("All")
+    keys = {"connector.client.config.override.policy": "Allowlist"}
+    assert WorkerConfig.parse({**REQUIRED, **keys}).override_policy == OverridePolicy("Allowlist", frozenset())
+    keys["connector.client.config.override.allowlist"] = "acks, linger.ms"
+    chosen = WorkerConfig.parse({**REQUIRED, **keys}).override_policy
+    assert chosen == OverridePolicy("Allowlist", frozenset({"acks", "linger.ms"}))
+    with pytest.raises(ConfigError, match="Must be one of"):
+        WorkerConfig.parse({**REQUIRED, "connector.client.config.override.policy": "Some"})
+
+
+@pytest.mark.parametrize(("value", "enabled"), [("disabled", False), ("preparing", False), ("Enabled", True)])
+def test_exactly_once_sources(value: str, enabled: bool) -> None:
+    assert (
+        WorkerConfig.parse({**CLUSTER, "exactly.once.source.support": value}, DISTRIBUTED).exactly_once_sources
+        is enabled
+    )
+    assert not WorkerConfig.parse(REQUIRED).exactly_once_sources
 
 
 def test_later_changes_of_the_file_are_not_seen() -> None:

@@ -33,6 +33,7 @@ _VALIDATION: Final = {
     "error_count": 0,
     "groups": ["Common"],
     "configs": [{"definition": _KEY, "value": _VALUE}],
+    "unknown_keys": [{"name": "task.max", "did_you_mean": "tasks.max"}],
 }
 
 PATHS: Final[Json] = {

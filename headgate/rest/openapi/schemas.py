@@ -187,6 +187,12 @@ SCHEMAS: Final[Json] = {
                     },
                 )
             ),
+            "unknown_keys": array_of(
+                _record(
+                    "A key that nobody declared, which is no error, and the key that was probably meant.",
+                    {"name": _TEXT, "did_you_mean": _TEXT_OR_NULL},
+                )
+            ),
         },
     ),
     "LoggerLevel": _record(

@@ -1,0 +1,44 @@
+"""BooleanConverter: one byte, 1 or 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from headgate.api import ConfigDef, Converter, DataError, HeaderConverter, Schema, SchemaType
+from headgate.api.schema import BOOLEAN
+from headgate.pipeline.converters.type_key import CONVERTER_TYPE
+from headgate.pipeline.text import java_class
+
+_SCHEMA: Final = BOOLEAN.as_optional()
+_VALUES: Final = {b"\x01": True, b"\x00": False}
+
+
+class BooleanConverter(Converter, HeaderConverter):
+    aliases = ("org.apache.kafka.connect.converters.BooleanConverter",)
+    config = ConfigDef(CONVERTER_TYPE)
+
+    def configure(self, config: Mapping[str, str], *, is_key: bool | None = None) -> None:
+        self.settings = self.config.parse(config)
+
+    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
+        if schema is not None and schema.type is not SchemaType.BOOLEAN:
+            raise DataError(f"Invalid schema type for BooleanConverter: {schema.type.value}")
+        if value is None:
+            return None
+        if isinstance(value, bool):
+            return b"\x01" if value else b"\x00"
+        raise DataError(f"BooleanConverter is not compatible with objects of type class {java_class(value)}")
+
+    def to_connect(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
+        if data is None:
+            return _SCHEMA, None
+        if data not in _VALUES:
+            raise DataError("Failed to deserialize boolean: ")
+        return _SCHEMA, _VALUES[data]
+
+    def from_connect_header(self, topic: str, key: str, schema: Schema | None, value: Any) -> bytes | None:
+        return self.from_connect(topic, schema, value)
+
+    def to_connect_header(self, topic: str, key: str, data: bytes | None) -> tuple[Schema | None, Any]:
+        return self.to_connect(topic, data)

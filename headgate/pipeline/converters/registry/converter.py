@@ -1,0 +1,119 @@
+"""RegistryConverter: what the converters of a schema registry have in common; what they know, they know for good."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final
+
+from headgate.api import Converter, DataError, Schema, SchemaType
+from headgate.api.schema import BOOLEAN, BYTES, FLOAT64, INT64, STRING, validate_value
+from headgate.pipeline.converters.registry.client import Registry, Text
+from headgate.pipeline.converters.registry.keys import cache_size
+from headgate.pipeline.converters.registry.subjects import Subjects
+from headgate.pipeline.converters.registry.wire import schema_id
+
+Write = Callable[[Any], bytes]
+"""A value of one schema as bytes, with all that stands in front. Raises DataError."""
+
+Read = Callable[[bytes], tuple[Schema | None, Any]]
+"""All bytes of a record, the id included, as schema and value. Raises DataError."""
+
+_PLAIN: Final[Mapping[type, Schema]] = {str: STRING, bytes: BYTES, bool: BOOLEAN, int: INT64, float: FLOAT64}
+
+
+class RegistryConverter(Converter):
+    """Schemas are registered, looked up or fetched once, when they are first met; records need no registry."""
+
+    kind: ClassVar[str]
+    fmt: ClassVar[str | None] = None
+
+    def configure(self, config: Mapping[str, str], *, is_key: bool) -> None:
+        self.settings = self.config.parse(config)
+        self._subjects = Subjects(self.settings, is_key=is_key)
+        self.registry = Registry(self.settings, self.kind, self.fmt)
+        self._size = cache_size(self.settings)
+        self._by_identity: dict[tuple[str, int], tuple[Schema, Write]] = {}
+        self._by_schema: dict[tuple[str, Schema], Write] = {}
+        self._readers: dict[int, Read] = {}
+
+    @abstractmethod
+    def writer(self, topic: str, schema: Schema) -> Write:
+        """For all values of this schema; asks the registry. Raises DataError, RetriableError."""
+
+    @abstractmethod
+    def reader(self, topic: str, text: Text) -> Read:
+        """For all data of this schema of the registry. Raises DataError, RetriableError."""
+
+    def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
+        if value is None:
+            if schema is None or schema.optional:
+                return None
+            raise DataError(f"Found null value for non-optional schema {schema} (topic {topic})")
+        if schema is None:
+            schema = self.schema_of(topic, value)
+        found = self._by_identity.get((topic, id(schema)))
+        if found is None:
+            found = (schema, self._known_writer(topic, schema))
+            self._make_room(self._by_identity)
+            # The schema is kept beside it, so that its id stays taken.
+            self._by_identity[topic, id(schema)] = found
+        validate_value(schema, value)
+        return found[1](value)
+
+    def to_connect(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
+        if data is None:
+            return None, None
+        number = schema_id(topic, data)
+        read = self._readers.get(number)
+        if read is None:
+            text = self.registry.by_id(topic, self._subjects.of_topic(topic), number)
+            read = self.reader(topic, text)
+            self._make_room(self._readers)
+            self._readers[number] = read
+        return read(data)
+
+    def schema_of(self, topic: str, value: Any) -> Schema:
+        """Of a value that came without one. Raises DataError for all but plain values."""
+        found = _PLAIN.get(type(value))
+        if found is None:
+            raise DataError(
+                f"A {type(value).__name__} without schema cannot be written for topic {topic} by {type(self).__name__}:"
+                " the source has to give its records a schema"
+            )
+        return found
+
+    def register(self, topic: str, record: str | None, text: str) -> tuple[int, Text | None]:
+        """The id to write with; and, where the subject's latest schema is to be used, that schema."""
+        subject = self._subjects.name(topic, record)
+        # As in Confluent's serializers, registering goes before the rest.
+        if self.settings["auto.register.schemas"]:
+            return self.registry.register(topic, subject, text), None
+        if self.settings["use.latest.version"]:
+            return self.registry.latest(topic, subject)
+        return self.registry.lookup(topic, subject, text), None
+
+    def _known_writer(self, topic: str, schema: Schema) -> Write:
+        # A source may build its schema anew for each record, and executors get another copy with each batch.
+        write = self._by_schema.get((topic, schema))
+        if write is None:
+            write = self.writer(topic, schema)
+            self._make_room(self._by_schema)
+            self._by_schema[topic, schema] = write
+        return write
+
+    def _make_room(self, cache: dict[Any, Any]) -> None:
+        if len(cache) >= self._size:
+            cache.clear()
+
+
+def member_schemas(schema: Schema) -> list[Schema]:
+    """All that this one is made of."""
+    inner = [member.schema for member in schema.fields]
+    return inner + [each for each in (schema.key_schema, schema.value_schema) if each is not None]
+
+
+def has_text_keys(schema: Schema) -> bool:
+    """Whether this is a map that the three formats write as one: its keys are strings and never null."""
+    keys = schema.key_schema
+    return keys is not None and keys.type is SchemaType.STRING and not keys.optional

@@ -1,0 +1,97 @@
+"""JsonSchemaConverter: JSON, with its JSON Schema in a registry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headgate.api import BOOLEAN, LOW, MEDIUM, STRING, DataError, Key, Schema, one_of_any_case
+from headgate.api.config import ConfigDef
+from headgate.pipeline.converters.json_schema import has_decimal
+from headgate.pipeline.converters.json_text import MISSING, dumps, exact_loads, loads
+from headgate.pipeline.converters.json_value import Options
+from headgate.pipeline.converters.registry.client import Text
+from headgate.pipeline.converters.registry.converter import Read, RegistryConverter, Write
+from headgate.pipeline.converters.registry.json_schema_tree import (
+    JsonSchemaOptions,
+    connect_schema,
+    json_schema,
+    schema_text,
+)
+from headgate.pipeline.converters.registry.json_schema_value import from_json, to_json
+from headgate.pipeline.converters.registry.keys import registry_keys, require
+from headgate.pipeline.converters.registry.wire import HEADER, header
+
+
+class JsonSchemaConverter(RegistryConverter):
+    aliases = ("io.confluent.connect.json.JsonSchemaConverter",)
+    kind = "JSON"
+    config = registry_keys("confluent_kafka.schema_registry") + ConfigDef(
+        Key(
+            "decimal.format",
+            STRING,
+            default="BASE64",
+            validator=one_of_any_case("NUMERIC", "BASE64"),
+            importance=LOW,
+            doc="How decimals are written. Both are understood when reading.",
+        ),
+        Key("json.fail.invalid.schema", BOOLEAN, default=False, importance=MEDIUM, doc="Compare data with its schema."),
+        Key(
+            "use.optional.for.nonrequired",
+            BOOLEAN,
+            default=False,
+            importance=LOW,
+            doc="Properties that are not listed as required may be null.",
+        ),
+    )
+
+    def configure(self, config: Mapping[str, str], *, is_key: bool) -> None:
+        super().configure(config, is_key=is_key)
+        self._options = Options(numeric_decimals=self.settings["decimal.format"].upper() == "NUMERIC")
+        self._schema_options = JsonSchemaOptions(self.settings["use.optional.for.nonrequired"])
+        if self.settings["json.fail.invalid.schema"]:
+            require(["jsonschema"])
+
+    def writer(self, topic: str, schema: Schema) -> Write:
+        tree = json_schema(schema)
+        number, latest = self.register(topic, schema.name, schema_text(tree))
+        check = self._check(topic, tree if latest is None else json.loads(latest.text))
+        start = header(number)
+
+        def write(value: Any) -> bytes:
+            made = to_json(schema, value, self._options)
+            check(made)
+            return start + dumps(made)
+
+        return write
+
+    def reader(self, topic: str, text: Text) -> Read:
+        schema = connect_schema(text.text, dict(self.registry.used_by(topic, text)), self._schema_options)
+        exact, check = has_decimal(schema), self._check(topic, json.loads(text.text))
+
+        def read(data: bytes) -> tuple[Schema | None, Any]:
+            try:
+                tree = exact_loads(data[HEADER:]) if exact else loads(data[HEADER:], typed=True)
+            except ValueError as error:
+                raise DataError(f"Failed to deserialize JSON data of topic {topic}: {error}") from error
+            if tree is MISSING:
+                raise DataError(f"Failed to deserialize JSON data of topic {topic}: there is none after the schema id")
+            check(tree)
+            return schema, from_json(schema, tree, self._options)
+
+        return read
+
+    def _check(self, topic: str, tree: Any) -> Callable[[Any], None]:
+        if not self.settings["json.fail.invalid.schema"]:
+            return lambda value: None
+        from jsonschema.validators import validator_for
+
+        validator = validator_for(tree)(tree)
+
+        def check(value: Any) -> None:
+            error = next(validator.iter_errors(value), None)
+            if error is not None:
+                raise DataError(f"JSON for topic {topic} does not match its schema: {error.message}")
+
+        return check

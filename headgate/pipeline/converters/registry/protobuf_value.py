@@ -1,0 +1,304 @@
+"""Protobuf messages of Connect's values, and back: functions made once for each schema, as each record needs them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from headgate.api import DataError, Schema, SchemaType, Struct
+from headgate.api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
+from headgate.pipeline import logical
+from headgate.pipeline.converters.json_value import wrap
+from headgate.pipeline.converters.registry import protobuf_names as names
+from headgate.pipeline.converters.registry.protobuf_connect import real_oneofs
+from headgate.pipeline.converters.registry.structs import struct_of, values_of
+
+Fill = Callable[[Any, Any], None]
+"""Puts a value into a message."""
+Take = Callable[[Any], Any]
+"""Takes a value out of what a message holds."""
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+# --- to Protobuf ------------------------------------------------------------------------------------------------------
+
+
+def filler(schema: Schema, descriptor: Any) -> Fill:
+    """Fills a message of this descriptor with a struct of this schema. It raises DataError."""
+    parts: list[tuple[Schema, Fill]] = []
+    for member in schema.fields:
+        if member.schema.type is SchemaType.STRUCT and (member.schema.name or "").startswith(names.UNION):
+            parts.append((member.schema, _union(member.schema, descriptor)))
+        else:
+            parts.append((member.schema, _setter(member.name, member.schema, descriptor)))
+
+    def fill(message: Any, value: Struct) -> None:
+        for (inner, put), each in zip(parts, values_of(value), strict=True):
+            found = inner.default if each is None else each
+            if found is not None:
+                put(message, found)
+            elif not inner.optional:
+                raise DataError(f"Found null value for non-optional schema {inner}")
+
+    return fill
+
+
+def _union(schema: Schema, descriptor: Any) -> Fill:
+    setters = [_setter(member.name, member.schema, descriptor) for member in schema.fields]
+
+    def put(message: Any, value: Struct) -> None:
+        for setter, each in zip(setters, values_of(value), strict=True):
+            if each is not None:
+                setter(message, each)
+                return
+
+    return put
+
+
+def _setter(name: str, schema: Schema, descriptor: Any) -> Fill:
+    field = descriptor.fields_by_name.get(name)
+    if field is None:
+        raise DataError(f"Message {descriptor.full_name} has no field {name}")
+    if schema.type is SchemaType.MAP:
+        return _map_setter(name, schema, field.message_type)
+    if schema.type is SchemaType.ARRAY and schema.value_schema is not None:
+        return _array_setter(name, schema.value_schema, field)
+    if field.message_type is not None:
+        inner = _message_filler(schema, field.message_type)
+
+        def put_message(message: Any, value: Any) -> None:
+            found = getattr(message, name)
+            found.SetInParent()
+            inner(found, value)
+
+        return put_message
+    scalar = _scalar(schema, field)
+    return lambda message, value: setattr(message, name, scalar(value))
+
+
+def _array_setter(name: str, items: Schema, field: Any) -> Fill:
+    def whole(value: Any) -> Any:
+        if any(item is None for item in value):
+            raise DataError(f"Array {name} has a null in it, which Protobuf does not have")
+        return value
+
+    if field.message_type is not None:
+        inner = _message_filler(items, field.message_type)
+
+        def put_messages(message: Any, value: Any) -> None:
+            container = getattr(message, name)
+            for item in whole(value):
+                inner(container.add(), item)
+
+        return put_messages
+    scalar = _scalar(items, field)
+    return lambda message, value: getattr(message, name).extend([scalar(item) for item in whole(value)])
+
+
+def _map_setter(name: str, schema: Schema, entry: Any) -> Fill:
+    assert schema.key_schema is not None  # Schema insists
+    assert schema.value_schema is not None
+    keys, values = schema.key_schema, schema.value_schema
+    if not entry.GetOptions().map_entry:
+        put_key, put_value = _setter("key", keys, entry), _setter("value", values, entry)
+
+        def put_entries(message: Any, value: Any) -> None:
+            container = getattr(message, name)
+            for key, item in value.items():
+                _no_null(name, key, item)
+                made = container.add()
+                put_key(made, key)
+                put_value(made, item)
+
+        return put_entries
+    field = entry.fields_by_name["value"]
+    if field.message_type is not None:
+        inner = _message_filler(values, field.message_type)
+
+        def put_messages(message: Any, value: Any) -> None:
+            container = getattr(message, name)
+            for key, item in value.items():
+                _no_null(name, key, item)
+                inner(container[key], item)
+
+        return put_messages
+    scalar = _scalar(values, field)
+
+    def put_scalars(message: Any, value: Any) -> None:
+        container = getattr(message, name)
+        for key, item in value.items():
+            _no_null(name, key, item)
+            container[key] = scalar(item)
+
+    return put_scalars
+
+
+def _no_null(name: str, key: Any, item: Any) -> None:
+    if key is None or item is None:
+        raise DataError(f"Map {name} has a null in it, which Protobuf does not have")
+
+
+def _scalar(schema: Schema, field: Any) -> Take:
+    if field.enum_type is not None:
+        numbers = {each.name: each.number for each in field.enum_type.values}
+
+        def number(value: str) -> int:
+            if value not in numbers:
+                raise DataError(f"{value!r} is no symbol of enum {field.enum_type.full_name}")
+            return int(numbers[value])
+
+        return number
+    return bytes if schema.type is SchemaType.BYTES else _same
+
+
+def _message_filler(schema: Schema, descriptor: Any) -> Fill:
+    match schema.name:
+        case name if name == DECIMAL_NAME:
+            return lambda message, value: _fill_decimal(schema, message, value)
+        case name if name == DATE_NAME:
+            return _fill_date
+        case name if name == TIME_NAME:
+            return _fill_time
+        case name if name == TIMESTAMP_NAME:
+            return _fill_timestamp
+    if schema.type is SchemaType.STRUCT:
+        return filler(schema, descriptor)
+    return _setter("value", schema, descriptor)  # a wrapper
+
+
+def _fill_decimal(schema: Schema, message: Any, value: Decimal) -> None:
+    message.value = logical.bytes_of_decimal(schema, value)
+    message.scale = logical.scale_of(schema)
+    message.precision = len(value.as_tuple().digits)
+
+
+def _fill_date(message: Any, value: dt.date) -> None:
+    message.year, message.month, message.day = value.year, value.month, value.day
+
+
+def _fill_time(message: Any, value: dt.time) -> None:
+    message.hours, message.minutes, message.seconds = value.hour, value.minute, value.second
+    message.nanos = value.microsecond // 1000 * 1_000_000
+
+
+def _fill_timestamp(message: Any, value: dt.datetime) -> None:
+    message.seconds, rest = divmod(logical.ms_of(value), 1000)
+    message.nanos = rest * 1_000_000
+
+
+# --- from Protobuf ----------------------------------------------------------------------------------------------------
+
+
+def taker(schema: Schema, descriptor: Any) -> Take:
+    """Makes a struct of this schema of a message of this descriptor. It raises DataError."""
+    marked = names.optional_fields(descriptor)
+    unions = {f"{each.name}_{each.index}": each.name for each in real_oneofs(descriptor)}
+    parts: list[Take] = []
+    for member in schema.fields:
+        if member.name in unions:
+            parts.append(_union_taker(member.schema, unions[member.name], descriptor))
+        else:
+            field = descriptor.fields_by_name[member.name]
+            may_miss = not field.is_repeated and (field.message_type is not None or member.name in marked)
+            parts.append(_getter(member.schema, field, may_miss))
+    return lambda message: struct_of(schema, [part(message) for part in parts])
+
+
+def _getter(schema: Schema, field: Any, may_miss: bool) -> Take:
+    name, take = field.name, _taker(schema, field)
+    if may_miss:
+        return lambda message: take(getattr(message, name)) if message.HasField(name) else None
+    return lambda message: take(getattr(message, name))
+
+
+def _union_taker(schema: Schema, oneof: str, descriptor: Any) -> Take:
+    takers = {
+        each.name: (each.index, _getter(each.schema, descriptor.fields_by_name[each.name], False))
+        for each in schema.fields
+    }
+
+    def take(message: Any) -> Struct | None:
+        which = message.WhichOneof(oneof)
+        if which is None:
+            return None
+        index, get = takers[which]
+        values: list[Any] = [None] * len(takers)
+        values[index] = get(message)
+        return struct_of(schema, values)
+
+    return take
+
+
+def _taker(schema: Schema, field: Any) -> Take:
+    if schema.type is SchemaType.ARRAY and schema.value_schema is not None:
+        item = _single(schema.value_schema, field)
+        return list if item is _same else lambda found: list(map(item, found))
+    if schema.type is SchemaType.MAP:
+        return _map_taker(schema, field.message_type)
+    return _single(schema, field)
+
+
+def _map_taker(schema: Schema, entry: Any) -> Take:
+    assert schema.key_schema is not None  # Schema insists
+    assert schema.value_schema is not None
+    key = _single(schema.key_schema, entry.fields_by_name["key"])
+    item = _single(schema.value_schema, entry.fields_by_name["value"])
+    if entry.GetOptions().map_entry:
+        return lambda found: {key(name): item(each) for name, each in found.items()}
+    return lambda found: {key(each.key): item(each.value) for each in found}
+
+
+def _single(schema: Schema, field: Any) -> Take:
+    match schema.name:
+        case name if name == DECIMAL_NAME:
+            return lambda found: _take_decimal(schema, found)
+        case name if name == DATE_NAME:
+            return _take_date
+        case name if name == TIME_NAME:
+            return _take_time
+        case name if name == TIMESTAMP_NAME:
+            return lambda found: logical.datetime_of(found.seconds * 1000 + found.nanos // 1_000_000)
+    if schema.type is SchemaType.STRUCT:
+        return taker(schema, field.message_type)
+    if field.message_type is not None:  # a wrapper
+        inner = _single(schema, field.message_type.fields_by_name["value"])
+        return lambda found: inner(found.value)
+    if field.enum_type is not None:
+        symbols = {each.number: each.name for each in field.enum_type.values}
+        kind = field.enum_type.name
+        return lambda found: symbols.get(found) or f"UNKNOWN_ENUM_VALUE_{kind}_{found}"
+    match schema.type:
+        case SchemaType.INT8:
+            return lambda found: wrap(found, 8)
+        case SchemaType.INT16:
+            return lambda found: wrap(found, 16)
+        case SchemaType.INT64 if field.type in (4, 6):  # unsigned: Connect has none
+            return lambda found: wrap(found, 64)
+    return _same
+
+
+def _take_decimal(schema: Schema, found: Any) -> Decimal:
+    number = int.from_bytes(found.value, "big", signed=True)
+    made = Decimal(number).scaleb(-found.scale) if found.value else Decimal(0)
+    scale = logical.scale_of(schema)
+    # Scales differ where the field's options do not tell; a struct must hold what its schema says.
+    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale)) if found.scale == scale else made
+
+
+def _take_date(found: Any) -> dt.date:
+    try:
+        return dt.date(found.year, found.month, found.day)
+    except ValueError as error:
+        raise DataError(f"Date is out of range: {found.year}-{found.month}-{found.day}") from error
+
+
+def _take_time(found: Any) -> dt.time:
+    try:
+        return dt.time(found.hours, found.minutes, found.seconds, found.nanos // 1_000_000 * 1000)
+    except ValueError as error:
+        raise DataError(f"Time is out of range: {found.hours}:{found.minutes}:{found.seconds}") from error

@@ -1,0 +1,33 @@
+"""TopicNameMatches: whether a regular expression matches the whole name of a record's topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from headgate.api import MEDIUM, STRING, ConfigDef, Key, Predicate, Record, all_of, non_empty
+from headgate.pipeline.transforms.java_regex import compiled, valid
+
+_TOPICS: Final = 1000
+
+
+class TopicNameMatches(Predicate[Record]):
+    aliases = ("org.apache.kafka.connect.transforms.predicates.TopicNameMatches",)
+    config = ConfigDef(
+        Key(
+            "pattern",
+            STRING,
+            validator=all_of(non_empty, valid),
+            importance=MEDIUM,
+            doc="Regular expression for the whole topic name.",
+        )
+    )
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        super().configure(config)
+        regex = compiled(self.settings["pattern"])
+        self._matches = lru_cache(_TOPICS)(lambda topic: regex.fullmatch(topic) is not None)
+
+    def test(self, record: Record) -> bool:
+        return record.topic is not None and self._matches(record.topic)

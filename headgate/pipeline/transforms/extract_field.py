@@ -1,0 +1,54 @@
+"""ExtractField: one field becomes the whole key or value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from headgate.api import MEDIUM, STRING, ConfigDef, DataError, Key, Record, Schema
+from headgate.pipeline.transforms.field_path import SYNTAX, FieldPath
+from headgate.pipeline.transforms.keys import REPLACE_NULL
+from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
+from headgate.pipeline.transforms.requirements import require_map, require_struct
+from headgate.pipeline.transforms.schema_cache import SchemaCache
+
+_PURPOSE: Final = "field extraction"
+
+
+class ExtractField(PartTransform):
+    config = ConfigDef(
+        Key("field", STRING, importance=MEDIUM, doc="Name of the field to take out, or the path to it."),
+        REPLACE_NULL,
+        SYNTAX,
+    )
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        super().configure(config)
+        self._field: str = self.settings["field"]
+        self._path = FieldPath.parse(self._field, self.settings["field.syntax.version"])
+        self._replace_null: bool = self.settings["replace.null.with.default"]
+        self._schemas = SchemaCache(self._found)
+
+    def apply(self, record: Record) -> Record:
+        schema, value = self.take(record)
+        if schema is None:
+            found = None if value is None else self._path.in_map(require_map(value, _PURPOSE))
+            return self.put(record, None, found)
+        given = None if value is None else require_struct(value, _PURPOSE)
+        made = self._schemas(schema)
+        found = None if given is None else self._path.in_struct(given, replace_null=self._replace_null)
+        return self.put(record, made, found)
+
+    def _found(self, schema: Schema) -> Schema:
+        found = self._path.field_of(schema)
+        if found is None:
+            raise DataError(f"Unknown field: {self._field}")
+        return found
+
+
+class ExtractFieldKey(OfKey, ExtractField):
+    aliases = ("org.apache.kafka.connect.transforms.ExtractField$Key",)
+
+
+class ExtractFieldValue(OfValue, ExtractField):
+    aliases = ("org.apache.kafka.connect.transforms.ExtractField$Value",)

@@ -1,0 +1,84 @@
+"""HeaderFrom: copies or moves fields of the key or value into headers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from headgate.api import HIGH, LIST, STRING, ConfigDef, ConfigError, DataError, Header, Key, Record, Schema, one_of
+from headgate.pipeline.transforms.keys import REPLACE_NULL, some
+from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
+from headgate.pipeline.transforms.requirements import require_map, require_struct
+from headgate.pipeline.transforms.schema_cache import SchemaCache
+from headgate.pipeline.transforms.structs import rebuilt, struct_of, values_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """For the structs of one schema."""
+
+    schema: Schema
+    kept: Sequence[int]
+    headers: Sequence[tuple[str, int, Schema]]
+
+
+class HeaderFrom(PartTransform):
+    config = ConfigDef(
+        Key("fields", LIST, validator=some, importance=HIGH, doc="Names of the fields whose values go into headers."),
+        Key("headers", LIST, validator=some, importance=HIGH, doc="Names of the headers, in the order of the fields."),
+        Key(
+            "operation",
+            STRING,
+            validator=one_of("move", "copy"),
+            importance=HIGH,
+            doc="move takes the fields out of the key or value, copy leaves them there.",
+        ),
+        REPLACE_NULL,
+    )
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        super().configure(config)
+        fields, headers = self.settings["fields"], self.settings["headers"]
+        if len(fields) != len(headers):
+            raise ConfigError("'fields' config must have the same number of elements as 'headers' config.")
+        self._pairs = list(zip(headers, fields, strict=True))
+        self._moves = self.settings["operation"] == "move"
+        self._gone = frozenset(fields if self._moves else ())
+        self._purpose = f"header {self.settings['operation']}"
+        self._replace_null: bool = self.settings["replace.null.with.default"]
+        self._plans = SchemaCache(self._plan)
+
+    def apply(self, record: Record) -> Record:
+        schema, value = self.take(record)
+        if schema is None:
+            given = require_map(value, self._purpose)
+            added = [Header(header, given.get(field)) for header, field in self._pairs]
+            kept = {name: item for name, item in given.items() if name not in self._gone}
+            return self.put(record, None, kept).replace(headers=(*record.headers, *added))
+        struct = require_struct(value, self._purpose)
+        plan = self._plans(schema)
+        items = values_of(struct, replace_null=self._replace_null)
+        added = [Header(header, items[index], member) for header, index, member in plan.headers]
+        changed = record.replace(headers=(*record.headers, *added))
+        if not self._moves:
+            return changed
+        return self.put(changed, plan.schema, struct_of(plan.schema, [items[index] for index in plan.kept]))
+
+    def _plan(self, schema: Schema) -> _Plan:
+        headers = []
+        for header, name in self._pairs:
+            member = schema.field(name)
+            if member is None:
+                raise DataError(f"Field does not exist: {name}")
+            headers.append((header, member.index, member.schema))
+        kept = [member for member in schema.fields if member.name not in self._gone]
+        made = rebuilt(schema, ((member.name, member.schema) for member in kept))
+        return _Plan(made, [member.index for member in kept], headers)
+
+
+class HeaderFromKey(OfKey, HeaderFrom):
+    aliases = ("org.apache.kafka.connect.transforms.HeaderFrom$Key",)
+
+
+class HeaderFromValue(OfValue, HeaderFrom):
+    aliases = ("org.apache.kafka.connect.transforms.HeaderFrom$Value",)

@@ -1,0 +1,123 @@
+"""InsertField: adds fields with the record's topic, partition, offset or timestamp, or with a fixed text."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, Final, TypeAlias
+
+from headgate.api import MEDIUM, STRING, ConfigDef, ConfigError, Key, Record, Schema
+from headgate.api import schema as schemas
+from headgate.pipeline.logical import datetime_of
+from headgate.pipeline.transforms.keys import REPLACE_NULL
+from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
+from headgate.pipeline.transforms.requirements import require_map, require_sink, require_struct
+from headgate.pipeline.transforms.schema_cache import SchemaCache
+from headgate.pipeline.transforms.structs import members_of, rebuilt, struct_of, unchecked_struct_of, values_of
+
+Reader: TypeAlias = Callable[[Record], Any]
+
+_PURPOSE: Final = "field insertion"
+_NAMING: Final = "A ! at the end makes the field required, a ? or nothing optional."
+
+
+def _field_key(name: str, what: str) -> Key:
+    return Key(name, STRING, default=None, importance=MEDIUM, doc=f"Name of the field for {what}. {_NAMING}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Insertion:
+    name: str
+    schema: Schema
+    read: Reader
+    """For a map; None inserts nothing."""
+    read_typed: Reader
+    """For a struct."""
+
+
+class InsertField(PartTransform):
+    config = ConfigDef(
+        _field_key("topic.field", "the topic"),
+        _field_key("partition.field", "the partition"),
+        _field_key("offset.field", "the offset, in sinks only"),
+        _field_key("timestamp.field", "the timestamp"),
+        _field_key("static.field", "a fixed text"),
+        Key("static.value", STRING, default=None, importance=MEDIUM, doc="The text for static.field."),
+        REPLACE_NULL,
+    )
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        super().configure(config)
+        fixed = self.settings["static.value"]
+        if self.settings["static.field"] is not None and fixed is None:
+            name = self.settings["static.field"]
+            raise ConfigError.invalid("static.value", None, f"No value specified for static field: {name}")
+        possible: Sequence[tuple[str, Schema, Reader, Reader]] = (
+            ("topic.field", schemas.STRING, _TOPIC, _TOPIC),
+            ("partition.field", schemas.INT32, _PARTITION, _PARTITION),
+            ("offset.field", schemas.INT64, _offset, _offset),
+            ("timestamp.field", schemas.TIMESTAMP, _TIMESTAMP, _timestamp),
+            ("static.field", schemas.STRING, lambda _: fixed, lambda _: fixed),
+        )
+        self._insertions = [
+            _insertion(self.settings[key], schema, read, read_typed)
+            for key, schema, read, read_typed in possible
+            if self.settings[key] is not None
+        ]
+        if not self._insertions:
+            raise ConfigError("No field insertion configured")
+        self._readers = [(each.name, each.read) for each in self._insertions]
+        self._typed_readers = [each.read_typed for each in self._insertions]
+        self._replace_null: bool = self.settings["replace.null.with.default"]
+        self._schemas = SchemaCache(self._extended)
+
+    def apply(self, record: Record) -> Record:
+        schema, value = self.take(record)
+        if value is None:
+            return record
+        if schema is None:
+            changed = dict(require_map(value, _PURPOSE))
+            for name, read in self._readers:
+                inserted = read(record)
+                if inserted is not None:
+                    changed[name] = inserted
+            return self.put(record, None, changed)
+        given = require_struct(value, _PURPOSE)
+        items = values_of(given, replace_null=self._replace_null)
+        if None in items:
+            struct_of(given.schema, items)  # a required field may not be null; inserted ones may
+        made = self._schemas(schema)
+        items += [read(record) for read in self._typed_readers]
+        return self.put(record, made, unchecked_struct_of(made, items))
+
+    def _extended(self, schema: Schema) -> Schema:
+        return rebuilt(schema, [*members_of(schema), *((each.name, each.schema) for each in self._insertions)])
+
+
+def _insertion(field: str, schema: Schema, read: Reader, read_typed: Reader) -> _Insertion:
+    required = field.endswith("!")
+    name = field[:-1] if field.endswith(("!", "?")) else field
+    return _Insertion(name, schema if required else schema.as_optional(), read, read_typed)
+
+
+def _offset(record: Record) -> int:
+    return require_sink(record, _PURPOSE).offset
+
+
+def _timestamp(record: Record) -> dt.datetime | None:
+    return None if record.timestamp is None else datetime_of(record.timestamp)
+
+
+_TOPIC: Final = attrgetter("topic")
+_PARTITION: Final = attrgetter("partition")
+_TIMESTAMP: Final = attrgetter("timestamp")
+
+
+class InsertFieldKey(OfKey, InsertField):
+    aliases = ("org.apache.kafka.connect.transforms.InsertField$Key",)
+
+
+class InsertFieldValue(OfValue, InsertField):
+    aliases = ("org.apache.kafka.connect.transforms.InsertField$Value",)

@@ -1,0 +1,31 @@
+"""InsertHeader: adds the same header to every record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headgate.api import HIGH, STRING, ConfigDef, Header, Key, Record, Transform
+from headgate.pipeline.transforms.keys import not_null
+from headgate.pipeline.values import parse
+
+
+class InsertHeader(Transform[Record]):
+    aliases = ("org.apache.kafka.connect.transforms.InsertHeader",)
+    config = ConfigDef(
+        Key("header", STRING, validator=not_null, importance=HIGH, doc="Name of the header."),
+        Key(
+            "value.literal",
+            STRING,
+            validator=not_null,
+            importance=HIGH,
+            doc="Value of the header. What looks like a number, boolean, list, map, date or time becomes one.",
+        ),
+    )
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        super().configure(config)
+        schema, value = parse(self.settings["value.literal"])
+        self._header = Header(self.settings["header"], value, schema)
+
+    def apply(self, record: Record) -> Record:
+        return record.replace(headers=(*record.headers, self._header))

@@ -1,0 +1,108 @@
+"""MaskField: hides fields behind an empty value of their type, or behind a given text or number."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from headgate.api import HIGH, LIST, LOW, STRING, ConfigDef, DataError, Key, Record, Schema, SchemaType, non_empty
+from headgate.pipeline.text import float32, java_class
+from headgate.pipeline.transforms.java_numbers import cut_decimal, parse_decimal
+from headgate.pipeline.transforms.keys import REPLACE_NULL, some_and_no_blanks
+from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
+from headgate.pipeline.transforms.requirements import require_map, require_struct
+from headgate.pipeline.transforms.schema_cache import SchemaCache
+from headgate.pipeline.transforms.structs import struct_of, values_of
+
+_PURPOSE: Final = "mask fields"
+_BITS: Final = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32}
+_EMPTY: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
+    (bool, lambda _: False),
+    (int, lambda _: 0),
+    (float, lambda _: 0.0),
+    (str, lambda _: ""),
+    (Decimal, lambda value: value - value),  # keeps the scale, which a schema insists on
+    (dt.datetime, lambda _: dt.datetime(1970, 1, 1, tzinfo=dt.UTC)),
+    (dt.date, lambda _: dt.date(1970, 1, 1)),
+    (dt.time, lambda _: dt.time()),
+    (list, lambda _: []),
+    (tuple, lambda _: []),
+    (Mapping, lambda _: {}),
+)
+
+
+class MaskField(PartTransform):
+    config = ConfigDef(
+        Key("fields", LIST, validator=some_and_no_blanks, importance=HIGH, doc="Names of the fields to mask."),
+        Key(
+            "replacement",
+            STRING,
+            default=None,
+            validator=non_empty,
+            importance=LOW,
+            doc="What stands in all of these fields instead, which must be strings or numbers then.",
+        ),
+        REPLACE_NULL,
+    )
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        super().configure(config)
+        self._fields: Sequence[str] = list(dict.fromkeys(self.settings["fields"]))
+        self._replacement: str | None = self.settings["replacement"]
+        self._replace_null: bool = self.settings["replace.null.with.default"]
+        self._masked = SchemaCache(self._masked_members)
+
+    def apply(self, record: Record) -> Record:
+        schema, value = self.take(record)
+        if schema is None:
+            given = require_map(value, _PURPOSE)
+            changed = dict(given)
+            for name in self._fields:
+                changed[name] = self._mask(given.get(name), None)
+            return self.put(record, None, changed)
+        struct = require_struct(value, _PURPOSE)
+        items = values_of(struct, replace_null=self._replace_null)
+        for index, member in self._masked(struct.schema):
+            items[index] = self._mask(items[index], member)
+        return self.put(record, schema, struct_of(struct.schema, items))
+
+    def _masked_members(self, schema: Schema) -> Sequence[tuple[int, Schema]]:
+        return [(member.index, member.schema) for member in schema.fields if member.name in self._fields]
+
+    def _mask(self, value: Any, schema: Schema | None) -> Any:
+        if value is None:
+            return None
+        if self._replacement is not None:
+            return self._replaced(self._replacement, value, schema)
+        for kind, empty in _EMPTY:
+            if isinstance(value, kind):
+                return empty(value)
+        raise DataError(f"Cannot mask value of type: class {java_class(value)}")
+
+    @staticmethod
+    def _replaced(replacement: str, value: Any, schema: Schema | None) -> Any:
+        if isinstance(value, str):
+            return replacement
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+            raise DataError(f"Cannot mask value of type class {java_class(value)} with custom replacement.")
+        try:
+            number = parse_decimal(replacement)
+        except ValueError:
+            kind = "number" if isinstance(value, Decimal) else "a number"
+            raise DataError(f"Unable to convert {replacement} (class java.lang.String) to {kind}") from None
+        if isinstance(value, int):
+            return cut_decimal(number, _BITS.get(schema.type, 64) if schema is not None else 64)
+        if isinstance(value, Decimal):
+            return number
+        narrow = schema is not None and schema.type is SchemaType.FLOAT32
+        return float32(float(number)) if narrow else float(number)
+
+
+class MaskFieldKey(OfKey, MaskField):
+    aliases = ("org.apache.kafka.connect.transforms.MaskField$Key",)
+
+
+class MaskFieldValue(OfValue, MaskField):
+    aliases = ("org.apache.kafka.connect.transforms.MaskField$Value",)

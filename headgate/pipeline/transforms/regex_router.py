@@ -1,0 +1,37 @@
+"""RegexRouter: gives another topic to records whose topic matches a regular expression."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from headgate.api import HIGH, STRING, ConfigDef, Key, Record, Transform
+from headgate.pipeline.transforms.java_regex import Replacement, compiled, valid
+
+_TOPICS: Final = 1000
+
+
+class RegexRouter(Transform[Record]):
+    aliases = ("org.apache.kafka.connect.transforms.RegexRouter",)
+    config = ConfigDef(
+        Key("regex", STRING, validator=valid, importance=HIGH, doc="Regular expression for the whole topic name."),
+        Key("replacement", STRING, importance=HIGH, doc="The new topic; $1 is what the first group matched."),
+    )
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        super().configure(config)
+        self._regex = compiled(self.settings["regex"])
+        self._replacement: str = self.settings["replacement"]
+        # Many records, few topics.
+        self._route = lru_cache(_TOPICS)(self._new_topic)
+
+    def apply(self, record: Record) -> Record:
+        topic = self._route(record.topic)
+        return record if topic == record.topic else record.replace(topic=topic)
+
+    def _new_topic(self, topic: str) -> str:
+        if self._regex.fullmatch(topic) is None:
+            return topic
+        # As in Java, a wrong reference is an error of the records that match, and the first match may be a shorter one.
+        return self._regex.sub(Replacement(self._regex, self._replacement), topic, count=1)

@@ -1,0 +1,103 @@
+"""ReplaceField: leaves fields out, keeps only some, gives new names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from headgate.api import LIST, MEDIUM, ConfigDef, ConfigError, Key, Record, Schema
+from headgate.pipeline.transforms.keys import REPLACE_NULL, no_blanks
+from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
+from headgate.pipeline.transforms.requirements import require_map, require_struct
+from headgate.pipeline.transforms.schema_cache import SchemaCache
+from headgate.pipeline.transforms.structs import rebuilt, struct_of, values_of
+
+_PURPOSE: Final = "field replacement"
+
+
+class ReplaceField(PartTransform):
+    config = ConfigDef(
+        Key(
+            "exclude",
+            LIST,
+            default=[],
+            validator=no_blanks,
+            importance=MEDIUM,
+            doc="Fields to leave out, even when they are among the fields to include.",
+        ),
+        Key(
+            "include",
+            LIST,
+            default=[],
+            validator=no_blanks,
+            importance=MEDIUM,
+            doc="The only fields to keep; all when this is empty.",
+        ),
+        Key(
+            "renames",
+            LIST,
+            default=[],
+            validator=lambda _, value: _check(value),
+            importance=MEDIUM,
+            doc="New names of fields, as old1:new1,old2:new2.",
+        ),
+        REPLACE_NULL,
+    )
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        super().configure(config)
+        self._exclude = frozenset(self.settings["exclude"])
+        self._include = frozenset(self.settings["include"])
+        self._renames = _parse(self.settings["renames"])
+        self._replace_null: bool = self.settings["replace.null.with.default"]
+        self._plans = SchemaCache(self._plan)
+
+    def apply(self, record: Record) -> Record:
+        schema, value = self.take(record)
+        if value is None:
+            return record
+        if schema is None:
+            return self.put(record, None, self._filtered(require_map(value, _PURPOSE)))
+        given = require_struct(value, _PURPOSE)
+        made, kept = self._plans(given.schema)
+        items = values_of(given, replace_null=self._replace_null)
+        return self.put(record, made, struct_of(made, [items[index] for index in kept]))
+
+    def _filtered(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        exclude, include = self._exclude, self._include
+        if include:
+            kept = {name: item for name, item in value.items() if name in include and name not in exclude}
+        else:
+            kept = {name: item for name, item in value.items() if name not in exclude}
+        if not self._renames:
+            return kept
+        rename = self._renames.get
+        return {rename(name, name): item for name, item in kept.items()}
+
+    def _plan(self, schema: Schema) -> tuple[Schema, Sequence[int]]:
+        wanted = self._include or {member.name for member in schema.fields}
+        kept = [member for member in schema.fields if member.name in wanted and member.name not in self._exclude]
+        made = rebuilt(schema, ((self._renames.get(member.name, member.name), member.schema) for member in kept))
+        return made, [member.index for member in kept]
+
+
+def _check(renames: Sequence[str] | None) -> None:
+    _parse(renames or ())
+
+
+def _parse(renames: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for entry in renames:
+        parts = entry.rstrip(":").split(":")
+        if len(parts) != 2:
+            raise ConfigError.invalid("renames", list(renames), f"Invalid rename mapping: {entry}")
+        found[parts[0]] = parts[1]
+    return found
+
+
+class ReplaceFieldKey(OfKey, ReplaceField):
+    aliases = ("org.apache.kafka.connect.transforms.ReplaceField$Key",)
+
+
+class ReplaceFieldValue(OfValue, ReplaceField):
+    aliases = ("org.apache.kafka.connect.transforms.ReplaceField$Value",)

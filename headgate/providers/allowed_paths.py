@@ -1,0 +1,38 @@
+"""AllowedPaths: which files and folders a provider may look into."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from headgate.api import ConfigError
+
+ALLOWED_PATHS: Final = "allowed.paths"
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedPaths:
+    paths: tuple[Path, ...] | None = None
+    """None: everywhere."""
+
+    @classmethod
+    def parse(cls, params: Mapping[str, str]) -> AllowedPaths:
+        """Raises ConfigError for one that is not absolute or not there."""
+        listed = [each.strip() for each in params.get(ALLOWED_PATHS, "").split(",") if each.strip()]
+        paths = tuple(Path(os.path.normpath(each)) for each in listed)
+        for path in paths:
+            if not path.is_absolute():
+                raise ConfigError(f"Path {path} is not absolute")
+            if not path.exists():
+                raise ConfigError(f"Path {path} does not exist")
+        return cls(paths or None)
+
+    def find(self, path: str) -> Path | None:
+        """The path, if it may be looked into. `..` leads nowhere."""
+        if self.paths is None:
+            return Path(path)
+        wanted = Path(os.path.normpath(path))
+        return wanted if any(wanted.is_relative_to(each) for each in self.paths) else None

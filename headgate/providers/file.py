@@ -1,0 +1,34 @@
+"""FileConfigProvider: `${file:/path/to/secrets.properties:key}`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Set
+
+import javaproperties
+
+from headgate.api import ConfigData, ConfigError, ConfigProvider
+from headgate.providers.allowed_paths import AllowedPaths
+
+log = logging.getLogger(__name__)
+
+
+class FileConfigProvider(ConfigProvider):
+    aliases = ("org.apache.kafka.common.config.provider.FileConfigProvider",)
+
+    def configure(self, params: Mapping[str, str]) -> None:
+        self._allowed = AllowedPaths.parse(params)
+
+    def get(self, path: str, keys: Set[str]) -> ConfigData:
+        if not path:
+            return ConfigData({})
+        file = self._allowed.find(path)
+        if file is None:
+            log.warning("The path %s is not allowed to be accessed", path)
+            return ConfigData({})
+        try:
+            with file.open(encoding="utf-8") as opened:
+                properties = javaproperties.load(opened)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"Could not read properties from file {path}") from error
+        return ConfigData({key: properties[key] for key in keys if key in properties})

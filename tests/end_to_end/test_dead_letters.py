@@ -1,0 +1,301 @@
+"""Bad records on a real worker: retried, left out, kept as dead letters; and no offset goes ahead of these."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
+from harness import JSON, SOURCE, STRING, Client, await_, lines, sink_config, source_config
+
+from headgate.dev.broker import Broker
+
+pytestmark = [pytest.mark.spark, pytest.mark.kip(298, "error handling in Connect")]
+
+PREFIX = "__connect.errors."
+Headers = list[tuple[str, bytes | None]]
+
+
+class Dead:
+    """A dead letter queue, as somebody looking for lost records reads it."""
+
+    def __init__(self, broker: Broker, topic: str) -> None:
+        self.topic = topic
+        self._consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic, "log_level": 0})
+        self._found: list[Message] = []
+        self._assigned = False
+
+    @property
+    def config(self) -> dict[str, str]:
+        return {
+            "errors.deadletterqueue.topic.name": self.topic,
+            "errors.deadletterqueue.topic.replication.factor": "1",
+            "errors.deadletterqueue.context.headers.enable": "true",
+        }
+
+    def partitions(self) -> int:
+        return len(self._consumer.list_topics(timeout=10).topics[self.topic].partitions)
+
+    def letters(self) -> list[Message]:
+        """All so far."""
+        if not self._assigned:
+            if self.topic not in self._consumer.list_topics(timeout=10).topics:
+                return []
+            self._consumer.assign([TopicPartition(self.topic, 0, OFFSET_BEGINNING)])
+            self._assigned = True
+        self._found += [each for each in self._consumer.consume(1000, 0.1) if each.error() is None]
+        return self._found
+
+    def one(self) -> Message:
+        await_(self.letters, "a dead letter")
+        time.sleep(0.3)
+        assert len(self.letters()) == 1
+        return self.letters()[0]
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+@pytest.fixture
+def dead(broker: Broker, topic: str) -> Iterator[Dead]:
+    queue = Dead(broker, f"{topic}-dead")
+    yield queue
+    queue.close()
+
+
+@pytest.fixture
+def producer(broker: Broker) -> Producer:
+    return Producer({"bootstrap.servers": broker.bootstrap})
+
+
+def send(producer: Producer, topic: str, *values: bytes) -> None:
+    for value in values:
+        producer.produce(topic, value)
+    assert producer.flush(20) == 0
+
+
+def faulty_sink(topic: str, folder: Path, **more: str) -> dict[str, str]:
+    return {
+        "connector.class": "FaultySink",
+        "topics": topic,
+        "log": str(folder / "calls"),
+        "value.converter": JSON,
+        "value.converter.schemas.enable": "false",
+        "key.converter": STRING,
+        **more,
+    }
+
+
+def put(folder: Path) -> list[str]:
+    """Values as the task got them."""
+    return [line.split(" ", 1)[1] for line in lines(folder / "calls.records")]
+
+
+def committed(client: Client, name: str) -> int:
+    return sum(each["offset"]["kafka_offset"] for each in client.offsets(name))
+
+
+def metric(client: Client, name: str, what: str) -> float:
+    wanted = f'kafka_connect_task_error_{what}{{connector="{name}",task="0"}} '
+    text = client.http.get("/metrics").text
+    return next((float(line.removeprefix(wanted)) for line in text.splitlines() if line.startswith(wanted)), 0.0)
+
+
+def header(letter: Message, name: str) -> str:
+    return dict(letter.headers() or [])[PREFIX + name].decode()  # type: ignore[union-attr, return-value]
+
+
+def test_a_sink_goes_on_and_keeps_the_bad_record_as_it_was(
+    client: Client,
+    dead: Dead,
+    producer: Producer,
+    name: str,
+    topic: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    original: Headers = [("h", b"\x00\xff"), ("h", None), ("x", b"")]
+    send(producer, topic, b'"one"')
+    producer.produce(topic, b'{"not": \xff', b"\xfekey", headers=original, timestamp=1700000000123)
+    send(producer, topic, b'"two"')
+    log = {"errors.log.enable": "true", "errors.log.include.messages": "true"}
+    client.create(name, faulty_sink(topic, tmp_path, **{"errors.tolerance": "all"}, **dead.config, **log))
+    await_(lambda: len(put(tmp_path)) == 2, "the good records")
+    assert put(tmp_path) == ["'one'", "'two'"]
+    letter = dead.one()
+    assert (letter.key(), letter.value(), letter.timestamp()) == (b"\xfekey", b'{"not": \xff', (1, 1700000000123))
+    headers = letter.headers() or []
+    assert headers[:3] == original
+    assert [(key.removeprefix(PREFIX), value) for key, value in headers[3:10]] == [
+        ("topic", topic.encode()),
+        ("partition", b"0"),
+        ("offset", b"1"),
+        ("connector.name", name.encode()),
+        ("task.id", b"0"),
+        ("stage", b"VALUE_CONVERTER"),
+        ("class.name", b"headgate.pipeline.converters.json.JsonConverter"),
+    ]
+    rest = ["exception.class.name", "exception.message", "exception.stacktrace"]
+    assert [key for key, _ in headers[10:]] == [PREFIX + each for each in rest]
+    assert header(letter, "exception.class.name") == "headgate.api.errors.DataError"
+    assert "Traceback" in header(letter, "exception.stacktrace")
+    assert dead.partitions() == 1
+    await_(lambda: committed(client, name) == 3, "the commit of all three")
+    assert client.states(name) == ("RUNNING", ["RUNNING"])
+    assert (
+        f"Error encountered in task {name}-0. Executing stage 'VALUE_CONVERTER' with class "
+        "'headgate.pipeline.converters.json.JsonConverter', where consumed record is "
+        f"{{topic='{topic}', partition=0, offset=1, timestamp=1700000000123, timestampType=CreateTime}}."
+    ) in caplog.messages
+    counts = {
+        what: metric(client, name, what)
+        for what in (
+            "total_record_failures",
+            "total_record_errors",
+            "total_records_skipped",
+            "total_retries",
+            "total_errors_logged",
+            "deadletterqueue_produce_requests",
+            "deadletterqueue_produce_failures",
+        )
+    }
+    assert list(counts.values()) == [1, 1, 1, 0, 1, 1, 0], counts
+    assert abs(metric(client, name, "last_error_timestamp") / 1000 - time.time()) < 120
+
+
+@pytest.mark.kip(610, "errant record reporter")
+def test_a_task_reports_a_record_itself(
+    client: Client, dead: Dead, producer: Producer, name: str, topic: str, tmp_path: Path
+) -> None:
+    send(producer, topic, b'"one"', b' "errant" ', b'"two"')
+    more = {"fail.in": "report", "errors.tolerance": "all", **dead.config}
+    client.create(name, faulty_sink(topic, tmp_path, **more))
+    letter = dead.one()
+    assert letter.value() == b' "errant" '
+    assert (header(letter, "stage"), header(letter, "offset")) == ("TASK_PUT", "1")
+    assert header(letter, "class.name") == "faulty.FaultySinkTask"
+    assert header(letter, "exception.message") == "the table does not like it"
+    await_(lambda: put(tmp_path) == ["'one'", "'two'"], "the others")
+    await_(lambda: committed(client, name) == 3, "the commit")
+
+
+def test_a_source_has_dead_letters_too(
+    client: Client, dead: Dead, name: str, topic: str, broker: Broker, tmp_path: Path
+) -> None:
+    (tmp_path / "in.txt").write_text("one\nbad\ntwo\n")
+    transform = {"transforms": "f", "transforms.f.type": "faulty.FailingTransform"}
+    config = source_config(tmp_path / "in.txt", topic, **{"errors.tolerance": "all"}, **transform, **dead.config)
+    client.create(name, config)
+    letter = dead.one()
+    assert (letter.key(), letter.value()) == (None, b"bad")
+    keys = [key.removeprefix(PREFIX) for key, _ in letter.headers() or []]
+    assert keys[:5] == ["topic", "source.partition", "source.offset", "connector.name", "task.id"]
+    assert header(letter, "topic") == topic
+    assert header(letter, "source.partition") == f'{{"filename":"{tmp_path / "in.txt"}"}}'
+    assert header(letter, "source.offset") == '{"position":12}'
+    assert (header(letter, "stage"), header(letter, "class.name")) == ("TRANSFORMATION", "faulty.FailingTransform")
+    client.create(f"{name}-out", sink_config(tmp_path / "out.txt", topic))
+    await_(lambda: lines(tmp_path / "out.txt") == ["one", "two"], "the good lines")
+    await_(lambda: client.offsets(name), "the commit")
+    assert client.offsets(name)[0]["offset"] == {"position": 12}
+
+
+def test_without_tolerance_the_task_fails_and_the_record_is_kept_all_the_same(
+    client: Client, dead: Dead, producer: Producer, name: str, topic: str, tmp_path: Path
+) -> None:
+    send(producer, topic, b'"one"')
+    client.create(name, faulty_sink(topic, tmp_path, **dead.config))
+    await_(lambda: committed(client, name) == 1, "the first commit")
+    send(producer, topic, b"{", b'"two"')
+    trace = client.await_states(name, "RUNNING", "FAILED")["tasks"][0]["trace"]
+    assert "Tolerance exceeded in error handler" in trace
+    assert f"{{topic='{topic}', partition=0, offset=1}}" in trace
+    assert "headgate.api.errors.DataError" in trace
+    assert dead.one().value() == b"{"
+    assert committed(client, name) == 1
+
+
+def test_a_queue_that_cannot_be_made_fails_the_task(client: Client, dead: Dead, name: str, topic: str) -> None:
+    config = {**dead.config, "errors.deadletterqueue.topic.replication.factor": "3"}
+    for kind, own in (("in", source_config(Path("/no/such"), topic)), ("out", sink_config(Path("/dev/null"), topic))):
+        client.create(f"{name}-{kind}", {**own, **config})
+        trace = client.await_states(f"{name}-{kind}", "RUNNING", "FAILED")["tasks"][0]["trace"]
+        assert f"Could not initialize dead letter queue with topic={dead.topic}" in trace
+
+
+def test_no_offset_is_committed_before_its_dead_letter_is_acknowledged(
+    client: Client, dead: Dead, producer: Producer, name: str, topic: str, tmp_path: Path
+) -> None:
+    send(producer, topic, b'"one"', b"{", b'"two"')
+    config = faulty_sink(topic, tmp_path, **{"errors.tolerance": "all"}, **dead.config)
+    nowhere = {"producer.override.bootstrap.servers": "127.0.0.1:1"}
+    client.create(name, {**config, **nowhere})
+    await_(lambda: len(put(tmp_path)) == 2, "the good records")
+    time.sleep(7.0)  # more than one commit, each of which waits for five seconds
+    assert committed(client, name) == 0
+    assert client.states(name) == ("RUNNING", ["RUNNING"])
+    client.call("PUT", f"/connectors/{name}/config", 200, json=config)
+    assert dead.one().value() == b"{"
+    await_(lambda: committed(client, name) == 3, "the commit")
+
+
+@pytest.mark.kip(298, "retries")
+def test_a_record_is_tried_again_until_it_goes_and_nobody_else_waits(
+    client: Client, producer: Producer, name: str, topic: str, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    gate.touch()
+    send(producer, topic, b'"one"', b'"later"', b'"two"')
+    retry: dict[str, Any] = {
+        "errors.retry.timeout": "-1",
+        "errors.retry.delay.max.ms": "500",
+        "transforms": "p",
+        "transforms.p.type": "faulty.PatientTransform",
+        "transforms.p.while": str(gate),
+    }
+    client.create(name, faulty_sink(topic, tmp_path, **retry))
+    await_(lambda: put(tmp_path) == ["'one'"], "what comes before it")
+    await_(lambda: metric(client, name, "total_retries") >= 3, "some retries")
+    (tmp_path / "in.txt").write_text("meanwhile\n")
+    client.create(f"{name}-in", {**source_config(tmp_path / "in.txt", f"{topic}-2"), "connector.class": SOURCE})
+    client.create(f"{name}-out", sink_config(tmp_path / "out.txt", f"{topic}-2"))
+    await_(lambda: lines(tmp_path / "out.txt") == ["meanwhile"], "somebody else's record")
+    began = time.monotonic()
+    client.put(name, "stop")
+    assert time.monotonic() - began < 4, "a task that waits must stop at once"
+    client.put(name, "resume")
+    await_(lambda: metric(client, name, "total_retries") >= 1, "the retries to go on")
+    gate.unlink()
+    await_(lambda: put(tmp_path)[-2:] == ["'later'", "'two'"], "the rest")
+    await_(lambda: committed(client, name) == 3, "the commit")
+    assert metric(client, name, "total_record_errors") == 0
+
+
+def test_one_bad_record_in_a_large_backlog(
+    client: Client,
+    dead: Dead,
+    producer: Producer,
+    name: str,
+    topic: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    count = 210_000
+    for number in range(count):
+        producer.produce(topic, b"{" if number == 150_000 else b"%d" % number)
+        if number % 50_000 == 0:
+            producer.flush(30)
+    assert producer.flush(30) == 0
+    converter = {"value.converter": JSON, "value.converter.schemas.enable": "false"}
+    config = sink_config(tmp_path / "out.txt", topic, **converter, **{"errors.tolerance": "all"}, **dead.config)
+    with caplog.at_level("INFO", logger="headgate.spark.sink_loop"):
+        client.create(name, config)
+        await_(lambda: len(lines(tmp_path / "out.txt")) >= count - 1, "all good lines", 90)
+    assert "the executors read" in caplog.text
+    assert lines(tmp_path / "out.txt") == [str(number) for number in range(count) if number != 150_000]
+    letter = dead.one()
+    assert (letter.value(), header(letter, "offset")) == (b"{", "150000")
+    await_(lambda: committed(client, name) == count, "the commit")

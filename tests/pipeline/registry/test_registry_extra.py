@@ -1,0 +1,89 @@
+"""The extra: without it the classes are found, and say what to install."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from headgate.api import ConfigError
+from headgate.connectors.file_sink import FileStreamSinkConnector
+from headgate.pipeline.converters.registry.avro import AvroConverter
+from headgate.pipeline.converters.registry.converter import RegistryConverter
+from headgate.pipeline.converters.registry.json_schema import JsonSchemaConverter
+from headgate.pipeline.converters.registry.protobuf import ProtobufConverter
+from headgate.runtime.plugins import GROUP, Kind, Plugins
+from headgate.runtime.validator import Validator, failure_message
+
+ROOT = Path(__file__).parents[3]
+CONVERTERS = {
+    "io.confluent.connect.avro.AvroConverter": (AvroConverter, "fastavro"),
+    "io.confluent.connect.json.JsonSchemaConverter": (JsonSchemaConverter, "confluent_kafka.schema_registry"),
+    "io.confluent.connect.protobuf.ProtobufConverter": (ProtobufConverter, "google.protobuf"),
+}
+INSTALL = r'pip install "headgate\[registry\]"'
+every_class = pytest.mark.parametrize(("name", "cls", "needed"), [(name, *rest) for name, rest in CONVERTERS.items()])
+
+
+@every_class
+def test_confluents_class_names_lead_to_ours(name: str, cls: type[RegistryConverter], needed: str) -> None:
+    plugins = Plugins([cls])
+    assert plugins.find(name, Kind.CONVERTER).cls is cls
+    assert plugins.find(cls.__name__, Kind.CONVERTER).cls is cls
+
+
+@every_class
+def test_the_entry_point_is_there(name: str, cls: type[RegistryConverter], needed: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    value = project["entry-points"][GROUP][cls.__name__]
+    assert EntryPoint(cls.__name__, value, GROUP).load() is cls
+
+
+@every_class
+def test_without_the_extra_configuring_says_what_to_install(
+    name: str, cls: type[RegistryConverter], needed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, needed, None)
+    with pytest.raises(ConfigError, match=INSTALL):
+        cls().configure({"schema.registry.url": "http://127.0.0.1:1"}, is_key=False)
+
+
+@every_class
+@pytest.mark.parametrize("given", [{"value.converter.schema.registry.url": "http://127.0.0.1:1"}, {}], ids=str)
+def test_without_the_extra_a_connector_is_refused(
+    name: str, cls: type[RegistryConverter], needed: str, given: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, needed, None)
+    validator = Validator(Plugins([FileStreamSinkConnector, cls]), {})
+    config = {"connector.class": "FileStreamSink", "name": "n", "topics": "t", "file": "f", "value.converter": name}
+    found = validator.validate({**config, **given})
+    assert found.error_count > 0
+    assert 'pip install "headgate[registry]"' in failure_message(found)
+
+
+def test_with_the_extra_a_connector_is_accepted() -> None:
+    validator = Validator(Plugins([FileStreamSinkConnector, AvroConverter]), {})
+    config = {"connector.class": "FileStreamSink", "name": "n", "topics": "t", "file": "f", "value.converter": "Avro"}
+    assert validator.validate(config).error_count == 1
+    assert validator.validate({**config, "value.converter.schema.registry.url": "http://r:8081"}).error_count == 0
+
+
+@pytest.mark.process
+def test_the_modules_can_be_imported_without_the_extra() -> None:
+    missing = [
+        "fastavro",
+        "google.protobuf",
+        "jsonschema",
+        "confluent_kafka",
+        "attrs",
+        "cachetools",
+        "authlib",
+        "httpx2",
+    ]
+    modules = ", ".join(f"headgate.pipeline.converters.registry.{each}" for each in ("avro", "json_schema", "protobuf"))
+    program = f"import sys; sys.modules.update(dict.fromkeys({missing})); import {modules}"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
