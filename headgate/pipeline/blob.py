@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from headgate.api import ConnectError, Schema, SinkRecord, SourceRecord, SourceTable
 from headgate.model import ChainSpec
-from headgate.pipeline.batch import Batch, from_ipc, to_ipc
+from headgate.pipeline.batch import Batch, from_ipc, slim, to_ipc
 from headgate.pipeline.failure import Failure, InternalSinkRecord
 from headgate.pipeline.packed import INTERNAL_SINK_RECORDS, PROTOCOL, SINK_RECORDS, SOURCE_RECORDS, Packer
 from headgate.pipeline.sink_chain import Kind, Output, SinkChain
@@ -92,7 +92,7 @@ class Result:
     rest: Rest | None = None
 
     def table(self) -> pa.Table:
-        """Of a job that gives a table: PRODUCED for a source, the output's columns for a sink. Raises JobFailed."""
+        """Of a job that gives a table: slim PRODUCED of a source, the columns of a sink's output. Raises JobFailed."""
         return from_ipc(self._paid())
 
     def records(self) -> list[SinkRecord]:
@@ -152,6 +152,15 @@ def run(blob: bytes) -> bytes:
         return pickle.dumps(_failed(error, start), PROTOCOL)
 
 
+def run_sink(template: Job, batch: Batch) -> bytes:
+    """The same for a sink's batch that is at hand already: it need not be packed to be run."""
+    start = time.perf_counter()
+    try:
+        return pickle.dumps(_sunk(template, batch, start), PROTOCOL)
+    except Exception as error:
+        return pickle.dumps(_failed(error, start), PROTOCOL)
+
+
 def _failed(error: Exception, start: float) -> Result:
     name = f"{type(error).__module__}.{type(error).__qualname__}"
     trace = "".join(traceback.format_exception(error))
@@ -207,7 +216,7 @@ def _result(job: Job, made: pa.Table | list[Any], triage: Triage, start: float, 
         packer: Packer[Any] = INTERNAL_SINK_RECORDS if made and type(made[0]) is InternalSinkRecord else SINK_RECORDS
         payload, count = packer.pack(made), len(made)
     else:
-        payload, count = to_ipc(made), made.num_rows
+        payload, count = to_ipc(made if isinstance(job.work, Output) else slim(made)), made.num_rows
     return Result(payload, None, None, time.perf_counter() - start, count, tuple(triage.failures), rest)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -197,12 +198,13 @@ class SinkChain:
                 ready[field.name] = text_column(column)
             else:
                 shows[field.name] = self._shower(field.name)
-        try:
+        shown: dict[str, list[str | None]] | None = None
+        with suppress(Exception):
             shown = {
                 name: [show(topic, data) for topic, data in rows(batch, ("topic", name), ("", None))]
                 for name, show in shows.items()
             }
-        except Exception:  # once more with care: which record was it?
+        if shown is None:  # once more with care: which record was it?
             kept, shown = self._careful(batch, shows, triage)
             ready = {name: column.take(pa.array(kept, pa.int64())) for name, column in ready.items()}
         columns = ready | {name: _array(texts, pa.string()) for name, texts in shown.items()}

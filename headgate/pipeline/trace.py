@@ -6,6 +6,8 @@ import traceback
 from types import CodeType, TracebackType
 from typing import Final
 
+from headgate.pipeline.failure import class_name, message_of
+
 _CAUSE: Final = "\nThe above exception was the direct cause of the following exception:\n\n"
 _CONTEXT: Final = "\nDuring handling of the above exception, another exception occurred:\n\n"
 
@@ -24,8 +26,7 @@ class Traces:
         current: BaseException | None = error
         while current is not None and id(current) not in seen:
             seen.add(id(current))
-            only = "".join(traceback.format_exception_only(current))
-            pieces = (self._stack(current.__traceback__), only, *pieces)
+            pieces = (self._stack(current.__traceback__), _last_line(current), *pieces)
             if current.__cause__ is not None:
                 current, link = current.__cause__, _CAUSE
             else:
@@ -43,3 +44,12 @@ class Traces:
             found = "Traceback (most recent call last):\n" + "".join(traceback.format_tb(tb))
             self._stacks[key] = found
         return found
+
+
+def _last_line(error: BaseException) -> str:
+    if isinstance(error, SyntaxError):
+        return "".join(traceback.format_exception_only(error))  # it has more to say, and takes its time
+    name = class_name(type(error)).removeprefix("builtins.")
+    message = message_of(error)
+    notes = "".join(f"{note}\n" for note in getattr(error, "__notes__", ()))
+    return f"{name}: {message}\n{notes}" if message else f"{name}\n{notes}"

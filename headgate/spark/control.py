@@ -9,6 +9,10 @@ class Stopped(Exception):
     """The task was asked to stop while it waited for something."""
 
 
+class Rebalanced(Stopped):
+    """The task lost partitions while it waited: what was under way for them is no longer its own."""
+
+
 class Control:
     def __init__(self, paused: bool) -> None:
         self._condition = threading.Condition()

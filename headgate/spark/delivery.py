@@ -59,7 +59,7 @@ class Delivery:
     def _send_run(self, topic: str, batch: pa.RecordBatch) -> None:
         """Rows of one topic."""
         handle = self._topic(topic)
-        plain = all(batch.column(name).null_count == batch.num_rows for name in ("timestamp", "headers"))
+        plain = all(_column(batch, name).null_count == batch.num_rows for name in ("timestamp", "headers"))
         for start in range(0, batch.num_rows, _SLICE):
             rows = batch.slice(start, _SLICE)
             if plain:
@@ -72,9 +72,10 @@ class Delivery:
     def _send_columns(self, topic: int, rows: pa.RecordBatch) -> None:
         messages = np.zeros(rows.num_rows, native.MESSAGE)
         messages["payload"], messages["len"] = _places(rows.column("value"))
-        if rows.column("key").null_count < rows.num_rows:
-            messages["key"], messages["key_len"] = _places(rows.column("key"))
-        partition = rows.column("partition")
+        key = _column(rows, "key")
+        if key.null_count < rows.num_rows:
+            messages["key"], messages["key_len"] = _places(key)
+        partition = _column(rows, "partition")
         flags = native.COPY
         if partition.null_count < rows.num_rows:
             messages["partition"] = partition.fill_null(native.ANY_PARTITION).to_numpy(zero_copy_only=False)
@@ -96,15 +97,15 @@ class Delivery:
     def _send_rows(self, topic: int, rows: pa.RecordBatch) -> None:
         """With timestamps or headers, which the call for whole columns does not take."""
         values, sizes = _places(rows.column("value"))
-        keys, key_sizes = _places(rows.column("key"))
+        keys, key_sizes = _places(_column(rows, "key"))
         at = zip(
             values.tolist(),
             sizes.tolist(),
             keys.tolist(),
             key_sizes.tolist(),
-            rows.column("partition").to_pylist(),
-            rows.column("timestamp").to_pylist(),
-            rows.column("headers").to_pylist(),
+            _column(rows, "partition").to_pylist(),
+            _column(rows, "timestamp").to_pylist(),
+            _column(rows, "headers").to_pylist(),
             strict=True,
         )
         most = 6
@@ -224,6 +225,15 @@ class Delivery:
         self._handle = 0
 
 
+def _column(rows: pa.RecordBatch, name: str) -> pa.Array:
+    """A column that is left out holds nothing."""
+    if name in rows.schema.names:
+        return rows.column(name)
+    import pyarrow as pa
+
+    return pa.nulls(rows.num_rows, pa.null())
+
+
 def _runs(topics: pa.Array) -> list[tuple[int, int, str]]:
     """Neighbouring rows of one topic: where they begin, how many, which topic. Usually it is one."""
     first = topics[0].as_py() if len(topics) else ""
@@ -236,10 +246,10 @@ def _runs(topics: pa.Array) -> list[tuple[int, int, str]]:
 
 def _places(column: pa.Array) -> tuple[np.ndarray[Any, np.dtype[np.uint64]], np.ndarray[Any, np.dtype[np.uint64]]]:
     """Where each value lies in the column's own buffer, and its length; null is nowhere."""
-    _, offsets, data = column.buffers()
     count = len(column)
     if column.null_count == count:
         return np.zeros(count, np.uint64), np.zeros(count, np.uint64)
+    _, offsets, data = column.buffers()
     at = np.frombuffer(offsets, np.int32)[column.offset : column.offset + count + 1].astype(np.uint64)
     # A column of empty values may have no buffer at all, but empty is not null: it lies somewhere.
     base = data.address if data is not None and data.size else offsets.address

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headgate.model import Offset, Partition
+from headgate.spark.control import Control
+from headgate.spark.patience import result_of
 from headgate.spark.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -19,10 +22,17 @@ Place = tuple["Partition | None", "Offset | None"]
 
 
 class Outcomes:
-    def __init__(self, reporter: Reporter, run: Callable[[bytes], bytes], pause: Callable[[float], None]) -> None:
-        """`run` gives a blob to Spark and waits for its result; `pause` waits, and raises when the task shall end."""
+    def __init__(
+        self,
+        reporter: Reporter,
+        control: Control,
+        submit: Callable[[bytes], Future[list[bytes]]],
+        pause: Callable[[float], None],
+    ) -> None:
+        """`submit` gives a blob to Spark; `pause` waits, and raises when the task shall end."""
         self._reporter = reporter
-        self._run = run
+        self._control = control
+        self._submit = submit
         self._pause = pause
 
     def of(self, packed: bytes, place: Callable[[int], Place | None] = lambda _: None) -> Iterator[Result]:
@@ -43,7 +53,7 @@ class Outcomes:
                 began = time.monotonic()
             self._reporter.retried()
             self._pause(rest.delay_ms / 1000)
-            packed = self._run(rest.blob((time.monotonic() - began) * 1000))
+            packed = result_of(self._submit(rest.blob((time.monotonic() - began) * 1000)), self._control)[0]
             first += rest.row
 
 

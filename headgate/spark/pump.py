@@ -107,7 +107,7 @@ class Pump:
         self._tells_records = type(task).commit_record is not SourceTask.commit_record
         self._lane = Lane(spec.id)
         self._reporter = Reporter(spec, metrics.errors, lambda: not control.cancelled)
-        self._outcomes = Outcomes(self._reporter, self._again, self._wait_to_retry)
+        self._outcomes = Outcomes(self._reporter, control, self._resubmit, self._wait_to_retry)
         self._delivery = Delivery(spec.producer, lambda: not control.cancelled)
         self._creation = Topics(spec, control)
         self._condition = threading.Condition()
@@ -247,8 +247,8 @@ class Pump:
         if self._tells_records:
             self._tell_records(batch.polled)
 
-    def _again(self, blob: bytes) -> bytes:
-        return result_of(self._rides.submit(self._spec.id, [blob], self._lane), self._control)[0]
+    def _resubmit(self, blob: bytes) -> Future[list[bytes]]:
+        return self._rides.submit(self._spec.id, [blob], self._lane)
 
     def _wait_to_retry(self, seconds: float) -> None:
         try:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from headgate.clients import QUIET, ClientKind, translate
 from headgate.model import Config, TopicPartition
 from headgate.pipeline.sink_chain import Output
+from headgate.spark.ride import uncollected
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 Ranges = Mapping[TopicPartition, tuple[int, int]]
 """From the first offset to the one after the last."""
 
-_ROWS: Final = 50_000
+_ROWS: Final = 20_000
 """Most rows that go through the pipeline at once."""
 _SILENCE_S: Final = 60.0
 """A range that gives nothing for so long is given up on."""
@@ -31,7 +32,7 @@ _FAST: Final = {
     "fetch.message.max.bytes": 4 * 1024 * 1024,
     "queued.min.messages": 1_000_000,
     # What is fetched beyond the end of a range is thrown away: little of it may wait.
-    "queued.max.messages.kbytes": 8 * 1024,
+    "queued.max.messages.kbytes": 16 * 1024,
     "fetch.queue.backoff.ms": 1,
 }
 
@@ -57,11 +58,12 @@ class Part:
 
     def run(self) -> Iterator[bytes]:
         """Packed results, in the order of the offsets."""
-        from headgate.pipeline.blob import pack, run, sink_job
+        from headgate.pipeline.blob import Job, run_sink
         from headgate.spark.messages import batch_of
 
+        template = Job(self.chain, self.output)
         for messages in self._read():
-            yield run(pack(sink_job(self.chain, self.output, batch_of(messages, self.needed))))
+            yield run_sink(template, batch_of(messages, self.needed))
 
     def _read(self) -> Iterator[list[Any]]:
         from confluent_kafka import Consumer
@@ -139,6 +141,7 @@ class RangeJobs:
 
 def run_parts(parts: Iterable[bytes]) -> Iterator[bytes]:
     """On an executor."""
-    for packed in parts:
-        part: Part = pickle.loads(packed)
-        yield from part.run()
+    with uncollected():
+        for packed in parts:
+            part: Part = pickle.loads(packed)
+            yield from part.run()

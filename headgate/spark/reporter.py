@@ -33,6 +33,7 @@ class Reporter:
     def __init__(self, spec: TaskSpec, metrics: ErrorMetrics, may_go_on: Callable[[], bool]) -> None:
         """Raises ConnectError when there shall be a dead letter queue and cannot be."""
         self._task = spec.id
+        self._task_class = spec.task_class
         self._metrics = metrics
         self._lock = threading.Lock()
         self.policy = policy = ErrorPolicy.of(spec.chain.errors)
@@ -75,9 +76,9 @@ class Reporter:
             self._letters.flush(_LAST_WORDS_S)
             self._letters.close()
 
-    def errant(self, chain: SinkChain, task_class: type) -> ErrantReporter | None:
+    def errant(self, chain: SinkChain) -> ErrantReporter | None:
         """For the context of a sink task (KIP-610)."""
-        return ErrantReporter(self, chain, task_class) if self.policy.reports else None
+        return ErrantReporter(self, chain, self._task_class) if self.policy.reports else None
 
 
 class ErrantReporter:

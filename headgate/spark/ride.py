@@ -8,11 +8,13 @@ slow, get a job of their own, so that nobody waits for them.
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,8 +44,20 @@ def run_blobs(blobs: Iterable[bytes]) -> Iterator[bytes]:
     """On an executor: each blob names its chain and has its own result, good or bad."""
     from headgate.pipeline.blob import run
 
-    for blob in blobs:
-        yield run(blob)
+    with uncollected():
+        for blob in blobs:
+            yield run(blob)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """On an executor: a batch is a hundred thousand objects without cycles that all go at its end. Looking for cycles
+    among them took a quarter of the time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 class Rides:

@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,7 @@ from headgate.api.errors import RetriableError
 from headgate.api.task import FrameSinkTask, SinkTask
 from headgate.metrics import SinkMetrics
 from headgate.model import TaskSpec, TopicPartition
-from headgate.spark.control import Control
+from headgate.spark.control import Control, Rebalanced
 from headgate.spark.outcomes import Outcomes
 from headgate.spark.partitions import Partitions
 from headgate.spark.patience import result_of, sit_out
@@ -75,6 +76,7 @@ class SinkLoop:
         self._next_lag = 0.0
         self._topics: set[str] = set()
         self._record_bytes = 1000.0
+        self._rebalances = self._rebalances_seen = 0
 
     def wake(self) -> None:
         """The loop looks at its control often enough."""
@@ -95,10 +97,11 @@ class SinkLoop:
             self._listener.on_running()
             while not control.stopping:
                 control.check()
-                if control.paused:
-                    self._pause()
-                else:
-                    self._step()
+                self._rebalances_seen = self._rebalances
+                try:
+                    self._pause() if control.paused else self._step()
+                except Rebalanced:
+                    self._start_over()
             if not control.cancelled:
                 self._finish_batch()
         finally:
@@ -118,10 +121,9 @@ class SinkLoop:
             _MOST_RECORDS if isinstance(self._task, SinkTask) else _MOST_ROWS
         )
         self._reporter = Reporter(spec, self._metrics.errors, lambda: not self._control.cancelled)
-        self._outcomes = Outcomes(self._reporter, self._again, self._wait_to_retry)
+        self._outcomes = Outcomes(self._reporter, self._control, self._resubmit, self._wait_to_retry)
         self._partitions = Partitions(spec.consumer, self._opened, self._closing, self._lost)
-        errant = self._reporter.errant(self._sink, spec.task_class)
-        self._context = RuntimeSinkContext(spec.config, self._partitions, errant)
+        self._context = RuntimeSinkContext(spec.config, self._partitions, self._reporter.errant(self._sink))
         self._task.context = self._context
         self._jobs = RangeJobs(spec.consumer, self._chain, self._output, self._sink.needed)
         self._frames = RangeFrames(spec.consumer, self._chain, self._output)
@@ -202,13 +204,24 @@ class SinkLoop:
         for result in results:
             self._put(result.records() if isinstance(self._task, SinkTask) else result.table(), result.count)
 
-    def _again(self, blob: bytes) -> bytes:
-        return result_of(self._rides.submit(self._spec.id, [blob], self._lane), self._control)[0]
+    def _resubmit(self, blob: bytes) -> Future[list[bytes]]:
+        return self._rides.submit(self._spec.id, [blob], self._lane)
 
     def _wait_to_retry(self, seconds: float) -> None:
-        self._partitions.pause()
-        sit_out(seconds, self._control, self._partitions.keep_alive)
-        self._partitions.resume(self._context.paused)
+        """Raises Rebalanced when partitions went: whoever has them next shall try."""
+        if self._rebalances == self._rebalances_seen:
+            self._partitions.pause()
+            sit_out(seconds, self._control, self._partitions.keep_alive)
+            self._partitions.resume(self._context.paused)
+        if self._rebalances != self._rebalances_seen:
+            raise Rebalanced("partitions went before a record was to be tried again")
+
+    def _start_over(self) -> None:
+        self._under_way = self._partitions.failure = None
+        self._metrics.active = 0
+        for where, offset in dict(self._partitions.positions).items():
+            with suppress(Exception):  # one that was assigned just now begins there anyway
+                self._partitions.seek({where: offset})
 
     def _done(self, following: Mapping[TopicPartition, int], count: int) -> None:
         self._metrics.active -= count
@@ -374,10 +387,14 @@ class SinkLoop:
         return self._context.take_seeks()
 
     def _closing(self, partitions: Sequence[TopicPartition]) -> None:
-        self._finish_batch()
-        self._commit()
-        self._task.close(partitions)
+        self._rebalances += 1
+        try:
+            self._finish_batch()
+        finally:
+            self._commit()
+            self._task.close(partitions)
 
     def _lost(self, partitions: Sequence[TopicPartition]) -> None:
         self._under_way = None
+        self._rebalances += 1
         self._task.close(partitions)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 from harness import JSON, SOURCE, STRING, Client, await_, lines, sink_config, source_config
 
 from headgate.dev.broker import Broker
@@ -272,6 +273,30 @@ def test_a_record_is_tried_again_until_it_goes_and_nobody_else_waits(
     await_(lambda: put(tmp_path)[-2:] == ["'later'", "'two'"], "the rest")
     await_(lambda: committed(client, name) == 3, "the commit")
     assert metric(client, name, "total_record_errors") == 0
+
+
+@pytest.mark.kip(298, "retries")
+def test_partitions_go_and_come_while_a_record_waits_to_be_tried_again(
+    client: Client, broker: Broker, producer: Producer, name: str, topic: str, tmp_path: Path
+) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(20)
+    gate = tmp_path / "gate"
+    gate.touch()
+    for partition, value in enumerate((b'"later"', b'"one"')):
+        producer.produce(topic, value, partition=partition)
+    assert producer.flush(20) == 0
+    transform = {"transforms": "p", "transforms.p.type": "faulty.PatientTransform", "transforms.p.while": str(gate)}
+    client.create(name, faulty_sink(topic, tmp_path, **{"errors.retry.timeout": "-1"}, **transform))
+    await_(lambda: metric(client, name, "total_retries") >= 1, "a retry")
+    other = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": f"connect-{name}", "log_level": 0})
+    other.subscribe([topic])
+    await_(lambda: other.poll(0.1) is None and other.assignment(), "a partition for somebody else", 40)
+    other.close()
+    gate.unlink()
+    await_(lambda: {"'later'", "'one'"} <= set(put(tmp_path)), "both records", 40)
+    await_(lambda: committed(client, name) == 2, "the commit", 40)
+    assert client.states(name) == ("RUNNING", ["RUNNING"])
 
 
 def test_one_bad_record_in_a_large_backlog(

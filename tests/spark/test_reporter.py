@@ -21,6 +21,7 @@ from headgate.pipeline.failure import Consumed, Failure, InternalSinkRecord, Pol
 from headgate.pipeline.sink_chain import Kind, Output, SinkChain
 from headgate.pipeline.tolerance import ToleranceExceeded
 from headgate.spark import reporter as module
+from headgate.spark.control import Control
 from headgate.spark.outcomes import Outcomes
 from headgate.spark.reporter import Reporter
 
@@ -147,7 +148,7 @@ def chain() -> SinkChain:
 )
 def test_a_task_has_a_reporter_if_somebody_listens(errors: dict[str, str], there: bool) -> None:
     made, _ = reporter(**errors)
-    assert (made.errant(chain(), SinkTask) is not None) is there
+    assert (made.errant(chain()) is not None) is there
 
 
 @pytest.mark.kip(610, "errant record reporter")
@@ -155,7 +156,7 @@ def test_a_reported_record_becomes_a_dead_letter_with_its_own_bytes(letters: lis
     made, metrics = reporter(
         tolerance="all", deadletterqueue_topic_name="dead", deadletterqueue_context_headers_enable="true"
     )
-    errant = made.errant(chain(), SinkTask)
+    errant = made.errant(chain())
     assert errant is not None
     record = SinkRecord(topic="t", value="changed", partition=3, offset=17)
     row = ("t", 3, 17, 5, "CreateTime", b"k", b"\xff", [{"key": "h", "value": b"1"}])
@@ -173,7 +174,7 @@ def test_a_reported_record_becomes_a_dead_letter_with_its_own_bytes(letters: lis
 @pytest.mark.kip(610, "errant record reporter")
 def test_a_record_that_the_task_made_itself_is_written_by_the_converters(letters: list[Letters]) -> None:
     made, _ = reporter(tolerance="all", deadletterqueue_topic_name="dead")
-    errant = made.errant(chain(), SinkTask)
+    errant = made.errant(chain())
     assert errant is not None
     errant.report(SinkRecord(topic="t", value="changed", key="k", partition=3, offset=17, timestamp=9), ValueError())
     assert letters[0].sent == [DeadLetter(b"k", b"changed", (), 9)]
@@ -182,7 +183,7 @@ def test_a_record_that_the_task_made_itself_is_written_by_the_converters(letters
 @pytest.mark.kip(610, "errant record reporter")
 def test_without_tolerance_reporting_raises_and_yet_reports(letters: list[Letters]) -> None:
     made, metrics = reporter(deadletterqueue_topic_name="dead")
-    errant = made.errant(chain(), SinkTask)
+    errant = made.errant(chain())
     assert errant is not None
     with pytest.raises(ToleranceExceeded, match=r"stage 'TASK_PUT'.*offset=17.*ValueError: no"):
         errant.report(SinkRecord(topic="t", value="v", partition=3, offset=17), ValueError("no"))
@@ -208,11 +209,17 @@ def fail_times(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., StepSp
     FailTimes.seen.clear()
 
 
+def run(packed: bytes) -> Future[list[bytes]]:
+    done: Future[list[bytes]] = Future()
+    done.set_result([blob.run(packed)])
+    return done
+
+
 def settle(task: TaskSpec, values: Sequence[str], **options: Any) -> tuple[list[bytes], list[float], ErrorMetrics]:
     """What is produced, the pauses, the counters."""
     metrics = ErrorMetrics()
     pauses: list[float] = []
-    outcomes = Outcomes(Reporter(task, metrics, lambda: True), blob.run, pauses.append)
+    outcomes = Outcomes(Reporter(task, metrics, lambda: True), Control(paused=False), run, pauses.append)
     records = [SourceRecord(topic="t", value=value) for value in values]
     first = blob.run(blob.pack(blob.source_records_job(blob.pack_spec(task.chain), records)))
     found = [value for result in outcomes.of(first, **options) for value in result.table()["value"].to_pylist()]
@@ -257,6 +264,6 @@ def test_a_row_of_a_table_learns_where_it_came_from() -> None:
     result = blob.Result(
         b"", None, None, 0, 0, (Failure(Stage.TRANSFORMATION, "", "", None, (), Polled("t", None, None), 4),)
     )
-    outcomes = Outcomes(Told(spec(), ErrorMetrics(), lambda: True), blob.run, lambda _: None)
+    outcomes = Outcomes(Told(spec(), ErrorMetrics(), lambda: True), Control(paused=False), run, lambda _: None)
     assert len(list(outcomes.of(pickle.dumps(result), lambda row: ({"file": "x"}, {"row": row})))) == 1
     assert [each.record for each in told] == [Polled("t", {"file": "x"}, {"row": 4})]
