@@ -129,7 +129,9 @@ def test_kill_9_loses_nothing(
     text = worker_file.read_text().replace("interval.ms=60000", "interval.ms=200")
     worker_file.write_text(text)
     (tmp_path / "in.json").write_text(json.dumps({"name": f"{topic}-in", **source_config(source, topic)}))
-    (tmp_path / "out.json").write_text(json.dumps({"name": f"{topic}-out", **sink_config(out, topic)}))
+    # A killed worker's consumer is a member of its group until its session is over.
+    brief = {"consumer.override.session.timeout.ms": "6000"}
+    (tmp_path / "out.json").write_text(json.dumps({"name": f"{topic}-out", **sink_config(out, topic, **brief)}))
     written: list[str] = []
     for round_ in range(3):
         process = start(str(worker_file), "in.json", "out.json")
