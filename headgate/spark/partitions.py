@@ -254,6 +254,8 @@ class Partitions:
         self._drop(gone, natives)
 
     def _drop(self, gone: Sequence[TopicPartition], natives: list[Any]) -> None:
+        if natives:  # librdkafka remembers a pause even when a partition goes and comes back
+            self._consumer.resume(natives)
         for where in gone:
             self.positions.pop(where, None)
             self.committed.pop(where, None)

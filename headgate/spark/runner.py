@@ -11,7 +11,7 @@ from typing import Protocol
 from headgate.log import about
 from headgate.metrics import SinkMetrics, SourceMetrics, TaskMetrics
 from headgate.model import ConnectorType, Offset, Partition, TargetState, TaskId, TaskSpec
-from headgate.spark.control import Control
+from headgate.spark.control import Control, Stopped
 from headgate.spark.ride import Rides
 from headgate.spark.session import SparkEngine, SparkUnavailable
 from headgate.spark.sink_loop import SinkLoop
@@ -132,7 +132,10 @@ class TaskThread:
 
     def _report(self, error: BaseException) -> None:
         if self._control.stopping:
-            log.warning("Task failed while it was stopping", exc_info=error)
+            if isinstance(error, Stopped):
+                log.info("Task was stopped: %s", error)
+            else:
+                log.warning("Task failed while it was stopping", exc_info=error)
             self._listener.on_stopped()
         elif isinstance(error, SparkUnavailable):
             self._listener.on_failed(f"{type(error).__module__}.{type(error).__name__}: {error}")

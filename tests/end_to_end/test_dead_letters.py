@@ -275,8 +275,6 @@ def test_a_record_is_tried_again_until_it_goes_and_nobody_else_waits(
     assert metric(client, name, "total_record_errors") == 0
 
 
-@pytest.mark.xfail(reason="partitions.py: a partition that goes while it is paused comes back paused", strict=False)
-@pytest.mark.kip(298, "retries")
 def test_partitions_go_and_come_while_a_record_waits_to_be_tried_again(
     client: Client, broker: Broker, producer: Producer, name: str, topic: str, tmp_path: Path
 ) -> None:
