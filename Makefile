@@ -30,7 +30,8 @@ test: setup  ## all tests: pure ones, then those with broker and Spark; ARGS="-k
 
 pure: setup  ## the quick tests: plain values, no processes
 	@echo "==> pure: tests on plain values"
-	$(BIN)/python -m pytest -n 2 -m "not broker and not spark and not process" $(ARGS)
+	$(BIN)/python -m pytest -n 2 -m "not broker and not spark and not process" --ignore=tests/end_to_end \
+		--ignore=tests/rest/test_rest_schemathesis.py --ignore=tests/pipeline/registry $(ARGS)
 
 check: setup  ## formatting, lint and types
 	@echo "==> check: ruff and mypy"

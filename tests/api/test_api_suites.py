@@ -31,6 +31,8 @@ from headgate.api import (
 )
 from headgate.api.testing import SinkConnectorSuite, SourceConnectorSuite
 
+pytestmark = pytest.mark.process
+
 # --- a source: numbers, shared out among the tasks by remainder -------------------------------------------------------
 
 

@@ -19,6 +19,8 @@ from headgate.api import ConfigError, ConnectError, ExactlyOnceSupport, SourceTa
 from headgate.api.testing import MemoryOffsets, MemorySourceTaskContext, SourceConnectorSuite
 from headgate.connectors.file_source import FileStreamSourceConnector, FileStreamSourceTask
 
+pytestmark = pytest.mark.process
+
 APACHE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 SOON = 5.0
 

@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.api.testing import MemoryOffsets, MemorySourceTaskContext
 from headgate.connectors.file_source import FileStreamSourceTask, LineBuffer
+
+pytestmark = pytest.mark.process
 
 # Mostly line ends and broken characters: that is where the errors would be.
 PIECES = st.lists(

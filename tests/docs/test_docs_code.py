@@ -20,6 +20,8 @@ from headgate.rest.settings import RestSettings
 from headgate.runtime.worker_config import DISTRIBUTED, STANDALONE
 from headgate.spark.session import DEFAULTS
 
+pytestmark = pytest.mark.process
+
 PACKAGE = ROOT / "headgate"
 ARCHITECTURE = DOCS / "architecture.md"
 CONFIGURATION = DOCS / "configuration.md"

@@ -24,6 +24,8 @@ from headgate.runtime import task_spec
 from headgate.runtime.plugins import Plugins
 from headgate.runtime.worker_config import WorkerConfig
 
+pytestmark = pytest.mark.process
+
 PAGE = DOCS / "connectors.md"
 FILES = {re.match(r"# (\w+\.py)\n", block)[1]: block for block in blocks(PAGE, "python")}  # type: ignore[index]
 CONVERTERS = {f"{part}.converter": "org.apache.kafka.connect.json.JsonConverter" for part in ("key", "value")}

@@ -26,6 +26,8 @@ from headgate.runtime.plugins import Plugins
 from headgate.runtime.worker_config import STANDALONE, WorkerConfig, unknown_keys
 from headgate.spark.session import SparkEngine
 
+pytestmark = pytest.mark.process
+
 SHELL = [command for block in blocks(README, "shell") for command in commands(block)]
 REQUESTS = [curl(command) for command in SHELL if command[0] == "curl"]
 

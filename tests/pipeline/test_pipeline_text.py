@@ -93,7 +93,7 @@ def test_a_float32_shows_no_more_digits_than_it_has(number: float, expected: str
     assert text([number], s.array(s.FLOAT32)) == f"[{expected}]"
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_every_double_reads_back_from_its_text(number: float) -> None:
     shown = double_text(number)
@@ -101,7 +101,7 @@ def test_every_double_reads_back_from_its_text(number: float) -> None:
     assert ("E" in shown) == (number != 0 and not 1e-3 <= abs(number) < 1e7)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_every_float32_reads_back_from_its_text(number: float) -> None:
     shown = double_text(widened(number))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 from rest_fakes import FakeHerder
@@ -14,6 +15,8 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from headgate.rest.app import build_app
 from headgate.rest.loggers import Loggers
 from headgate.rest.settings import RestSettings
+
+pytestmark = pytest.mark.process
 
 
 def _api() -> BaseSchema:

@@ -100,7 +100,7 @@ TREES = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(TREES)
 def test_the_quick_writer_and_the_careful_one_agree(tree: Any) -> None:
     quick = quick_dumps(tree)
@@ -108,7 +108,7 @@ def test_the_quick_writer_and_the_careful_one_agree(tree: Any) -> None:
     assert quick is None or b"[0," + quick + b"]" == dumps([Decimal(0), tree])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(TREES)
 def test_what_was_written_is_read_back(tree: Any) -> None:
     def expected(node: Any) -> Any:
@@ -121,7 +121,7 @@ def test_what_was_written_is_read_back(tree: Any) -> None:
     assert loads(dumps(tree)) == expected(tree)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(TREES)
 def test_the_exact_reader_and_the_quick_one_agree(tree: Any) -> None:
     data = dumps(tree)

@@ -21,6 +21,8 @@ from headgate.api import schema as s
 from headgate.pipeline.converters.registry import avro_names as names
 from headgate.pipeline.converters.registry.avro import AvroConverter
 
+pytestmark = pytest.mark.process
+
 USER = s.struct({"id": s.INT32, "name": s.OPTIONAL_STRING}, name="com.acme.User")
 VALUE = SerializationContext("users", MessageField.VALUE)
 

@@ -19,6 +19,8 @@ from headgate.pipeline.converters.registry.converter import RegistryConverter
 from headgate.pipeline.converters.registry.json_schema import JsonSchemaConverter
 from headgate.pipeline.converters.registry.protobuf import ProtobufConverter
 
+pytestmark = pytest.mark.process
+
 every_converter = pytest.mark.parametrize("cls", [AvroConverter, JsonSchemaConverter, ProtobufConverter])
 STRATEGIES = "io.confluent.kafka.serializers.subject."
 

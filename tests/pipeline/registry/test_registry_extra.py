@@ -19,6 +19,8 @@ from headgate.pipeline.converters.registry.protobuf import ProtobufConverter
 from headgate.runtime.plugins import GROUP, Kind, Plugins
 from headgate.runtime.validator import Validator, failure_message
 
+pytestmark = pytest.mark.process
+
 ROOT = Path(__file__).parents[3]
 CONVERTERS = {
     "io.confluent.connect.avro.AvroConverter": (AvroConverter, "fastavro"),

@@ -18,6 +18,8 @@ from headgate.api import DataError, Schema, SchemaType, Struct
 from headgate.api import schema as s
 from headgate.pipeline.converters.registry.json_schema import JsonSchemaConverter
 
+pytestmark = pytest.mark.process
+
 USER = s.struct({"id": s.INT32, "name": s.OPTIONAL_STRING}, name="com.acme.User")
 
 

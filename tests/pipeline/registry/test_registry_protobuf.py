@@ -20,6 +20,8 @@ from headgate.pipeline.converters.registry.protobuf import ProtobufConverter
 from headgate.pipeline.converters.registry.protobuf_files import parsed
 from headgate.pipeline.converters.registry.protobuf_schema import file_text
 
+pytestmark = pytest.mark.process
+
 USER = s.struct({"id": s.INT32, "name": s.OPTIONAL_STRING}, name="com.acme.User")
 
 
