@@ -251,7 +251,7 @@ def _places(column: pa.Array) -> tuple[np.ndarray[Any, np.dtype[np.uint64]], np.
         return np.zeros(count, np.uint64), np.zeros(count, np.uint64)
     _, offsets, data = column.buffers()
     at = np.frombuffer(offsets, np.int32)[column.offset : column.offset + count + 1].astype(np.uint64)
-    # A column of empty values may have no buffer at all, but empty is not null: it lies somewhere.
+    # The buffer of a column of empty values may be nowhere, but empty is not null: it lies somewhere.
     base = data.address if data is not None and data.size else offsets.address
     places, sizes = at[:-1] + np.uint64(base), np.diff(at)
     if column.null_count:

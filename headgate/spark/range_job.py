@@ -1,7 +1,6 @@
 """A range of offsets read by an executor: its own consumer, the pipeline, and packed results for the worker.
 
-librdkafka inside a Python worker reads 750,000 to 800,000 records a second from the first one on; Spark's Kafka source,
-on the same two cores, reached half of it once the JVM was warm, and a quarter before.
+librdkafka inside a Python worker needs no warm-up and fewer copies than Spark's Kafka source (decision 0010).
 """
 
 from __future__ import annotations

@@ -76,6 +76,16 @@ def test_values_keys_and_partitions_arrive_as_they_were(
     assert found == [(row["value"], row["key"], row["partition"]) for row in rows]
 
 
+def test_a_column_of_empty_values_is_not_a_column_of_tombstones(
+    broker: Broker, topic: str, delivery: Callable[..., Delivery]
+) -> None:
+    empty = pa.Array.from_buffers(pa.binary(), 2, [None, pa.py_buffer(bytes(12)), pa.py_buffer(b"")])
+    sender = delivery()
+    sender.send(pa.table({"topic": [topic] * 2, "value": empty}))
+    assert sender.flush(10)
+    assert [message.value() for message in _read(broker, topic, 2)] == [b"", b""]
+
+
 def test_timestamps_and_headers_arrive_as_they_were(
     broker: Broker, topic: str, delivery: Callable[..., Delivery]
 ) -> None:

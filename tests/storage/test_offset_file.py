@@ -339,6 +339,13 @@ def test_any_changes_and_reopenings_give_what_a_dict_gives(steps: list[Any]) -> 
         store.close()
 
 
+def test_a_partition_removed_and_put_back_in_one_change_comes_last(path: Path) -> None:
+    with FileOffsetStore(path) as store:
+        store.put("a", [({"p": 1}, {"n": 1}), ({"p": 2}, {"n": 2})])
+        store.put("a", [({"p": 1}, None), ({"p": 1}, {"n": 1})])
+        assert [partition for partition, _ in store.all("a")] == [{"p": 2}, {"p": 1}]
+
+
 def test_puts_from_many_threads_all_arrive(path: Path) -> None:
     with FileOffsetStore(path) as store:
 
