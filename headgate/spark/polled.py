@@ -1,0 +1,100 @@
+"""What was polled of a source: with its offsets, joined with its neighbours, cut into pieces for Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from headgate.api.record import SourceRecord
+from headgate.api.task import SourceTable
+from headgate.model import Offset, Partition
+
+_PIECE_BYTES: Final = 2 * 1024 * 1024
+"""What is larger than this is cut."""
+_RECORD_BYTES: Final = 500
+"""What a record counts as; its real size is not worth measuring."""
+_COLUMNS: Final = ("key", "value", "timestamp", "partition")
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """One poll: rows or records, and the offsets that stand behind them."""
+
+    content: SourceTable | Sequence[SourceRecord]
+    rows: int
+    size: int
+    offsets: tuple[tuple[Partition, Offset], ...]
+
+    @classmethod
+    def of(cls, content: SourceTable | Sequence[SourceRecord]) -> Polled:
+        if isinstance(content, SourceTable):
+            known = content.source_partition is not None and content.source_offset is not None
+            offsets = ((content.source_partition, content.source_offset),) if known else ()
+            return cls(content, content.table.num_rows, content.table.nbytes, offsets)  # type: ignore[arg-type]
+        latest = {
+            repr(record.source_partition): (record.source_partition, record.source_offset)
+            for record in content
+            if record.source_partition is not None and record.source_offset is not None
+        }
+        return cls(content, len(content), len(content) * _RECORD_BYTES, tuple(latest.values()))
+
+    def record(self, row: int) -> SourceRecord:
+        content = self.content
+        if not isinstance(content, SourceTable):
+            return content[row]
+        return SourceRecord(
+            topic=content.topic,
+            **{name: content.table[name][row].as_py() for name in _COLUMNS if name in content.table.column_names},
+            key_schema=content.key_schema,
+            value_schema=content.value_schema,
+            source_partition=content.source_partition,
+            source_offset=content.source_offset,
+        )
+
+
+def joined(contents: Sequence[SourceTable | Sequence[SourceRecord]]) -> list[SourceTable | list[SourceRecord]]:
+    """Neighbours that can travel together, put together: many small polls are one batch."""
+    import pyarrow as pa
+
+    together: list[SourceTable | list[SourceRecord]] = []
+    groups: list[tuple[Any, list[Any]]] = []
+    for content in contents:
+        key = _kind(content)
+        if groups and groups[-1][0] == key:
+            groups[-1][1].append(content)
+        else:
+            groups.append((key, [content]))
+    for key, members in groups:
+        if key is None:
+            together.append([record for member in members for record in member])
+        elif len(members) == 1:
+            together.append(members[0])
+        else:
+            first = members[0]
+            table = pa.concat_tables([member.table for member in members])
+            together.append(
+                SourceTable(
+                    topic=first.topic,
+                    table=table,
+                    source_partition=None,
+                    source_offset=None,
+                    value_schema=first.value_schema,
+                    key_schema=first.key_schema,
+                )
+            )
+    return together
+
+
+def _kind(content: SourceTable | Sequence[SourceRecord]) -> Any:
+    if not isinstance(content, SourceTable):
+        return None
+    return content.topic, content.table.schema, content.value_schema, content.key_schema
+
+
+def cut(content: SourceTable) -> list[SourceTable]:
+    """So that several cores share it."""
+    table = content.table
+    parts = max(1, -(-table.nbytes // _PIECE_BYTES))
+    step = max(1, -(-table.num_rows // parts))
+    return [replace(content, table=table.slice(start, step)) for start in range(0, table.num_rows, step)]

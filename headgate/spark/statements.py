@@ -1,0 +1,227 @@
+"""Statements: the Sql transforms of a task, run by Spark between two parts of its chain.
+
+What the first part gave comes back to the worker, becomes the table `records` of a session of the task's own, and what
+the statement makes of it goes on through the next part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from headgate.api.errors import ConnectError
+from headgate.model import TaskSpec
+from headgate.pipeline.blob import Job, Result, Selection, pack, pack_spec, selection_job
+from headgate.pipeline.chain import Chain
+from headgate.pipeline.parts import Part, parts
+from headgate.pipeline.shelf import drop
+from headgate.pipeline.sql.relation import Relation, Relations
+from headgate.pipeline.sql.rows import Origins
+from headgate.pipeline.sql.selected import Selected
+from headgate.pipeline.sql.statement import TABLE
+from headgate.pipeline.sql.types import nullable
+from headgate.pipeline.transforms.sql import VALUE_SCHEMA
+from headgate.spark.control import Control
+from headgate.spark.outcomes import Outcomes, Place
+from headgate.spark.patience import result_of
+from headgate.spark.ride import Lane, Rides, label
+from headgate.spark.session import SparkEngine, SparkUnavailable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from headgate.pipeline.shelf import Shelf
+    from headgate.pipeline.sink_chain import Output
+
+Where: TypeAlias = "Callable[[int], Place | None]"
+"""Of a row of a blob, where it came from; see Outcomes."""
+
+_BLOB_BYTES: Final = 2 * 1024 * 1024
+"""What a statement gave is cut into pieces of this size, so that several cores share it."""
+_LINES: Final = 8
+_NO_QUERY: Final = (
+    "org.apache.spark.sql.catalyst.plans.logical.Command",
+    "org.apache.spark.sql.catalyst.plans.logical.ParsedStatement",
+    "org.apache.spark.sql.catalyst.plans.logical.CompoundBody",
+)
+"""What Spark's parser calls a statement that does something."""
+
+
+class StatementFailed(ConnectError):
+    """A statement could not be run. That concerns its batch, not a record: the task fails with this."""
+
+    def __init__(self, part: Part, reason: str) -> None:
+        assert part.statement is not None
+        super().__init__(
+            f"Transform {part.alias} of connector {part.spec.task.connector} failed: {reason}\n"
+            f"The statement: {part.statement.statement.text}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """One statement, and the part of the chain behind it."""
+
+    part: Part
+    relations: Relations
+    following: bytes
+    """The packed chain of the next part."""
+
+
+class Statements:
+    """Of one task. Used by the thread that puts or sends what Spark gave; Spark is called on the task's lane."""
+
+    def __init__(
+        self,
+        spec: TaskSpec,
+        engine: SparkEngine,
+        rides: Rides,
+        lane: Lane,
+        control: Control,
+        output: Output | None = None,
+    ) -> None:
+        """`output` is that of a sink. Raises StatementFailed for what Spark's parser refuses, or what is no query."""
+        self._id = spec.id
+        self._engine = engine
+        self._rides = rides
+        self._lane = lane
+        self._control = control
+        self._output = output
+        found = parts(spec.chain)
+        self.first = found[0].spec
+        """The chain up to the first statement, or all of it."""
+        for part in found[1:]:
+            Chain.build(part.spec).close()  # a wrong setting is found before the first record
+        self._session = _own_session(engine) if len(found) > 1 else None
+        self._cuts = [
+            _Cut(part, self._relations(part), pack_spec(following.spec)) for part, following in pairwise(found)
+        ]
+
+    def __bool__(self) -> bool:
+        return bool(self._cuts)
+
+    def after(
+        self, results: Iterable[Result], outcomes: Outcomes, shelf: Shelf | None, place: Where = lambda _: None
+    ) -> Iterable[Result]:
+        """What the whole chain gives, from what its first part gave. Raises StatementFailed, JobFailed."""
+        for cut in self._cuts:
+            tables = [table for table in (result.table() for result in results) if table.num_rows]
+            work = partial(self._run, cut, tables, shelf)
+            jobs = result_of(self._lane.submit(work), self._control) if tables else []
+            results = self._continued(jobs, outcomes, place)
+        return results
+
+    def _continued(self, jobs: Sequence[Job], outcomes: Outcomes, place: Where) -> Iterator[Result]:
+        if not jobs:
+            return
+        size = sum(job.work.size for job in jobs if isinstance(job.work, Selection))
+        done = self._rides.submit(self._id, [pack(job) for job in jobs], self._lane, size)
+        packed: list[bytes] = result_of(done, self._control)
+        for data, job in zip(packed, jobs, strict=True):
+            drop(job.payload)
+            yield from outcomes.of(data, place)
+
+    # --- Spark --------------------------------------------------------------------------------------------------------
+
+    def _relations(self, part: Part) -> Relations:
+        assert part.statement is not None
+        statement, declared = part.statement.statement, part.statement.value_schema
+        with self._explained(part):
+            self._require_query(statement.text)
+            return Relations(statement.fields(), _declared(declared) if declared else None)
+
+    def _require_query(self, text: str) -> None:
+        """Before Spark is asked to run it: what is no query would have an effect at once."""
+        from py4j.java_gateway import is_instance_of
+
+        assert self._session is not None
+        java: Any = self._session._jsparkSession
+        gateway: Any = self._session.sparkContext._gateway
+        waiting = [java.sessionState().sqlParser().parsePlan(text)]
+        while waiting:
+            node = waiting.pop()
+            if any(is_instance_of(gateway, node, name) for name in _NO_QUERY):
+                raise ConnectError("It must be a query, without any effect")
+            children = node.children()
+            waiting += [children.apply(place) for place in range(children.size())]
+
+    def _run(self, cut: _Cut, tables: Sequence[pa.Table], shelf: Shelf | None) -> list[Job]:
+        """On the lane: jobs for the next part."""
+        jobs = []
+        with self._explained(cut.part):
+            for table, origins in self._select(cut.part, cut.relations.of(tables)):
+                if table.num_rows:
+                    Selected(table.slice(0, 0), origins, sink=self._output is not None).check()
+                for piece in _pieces(table):
+                    work = Selection(origins, self._output, piece.nbytes)
+                    jobs.append(selection_job(cut.following, work, piece, shelf))
+        return jobs
+
+    def _select(self, part: Part, relation: Relation) -> Iterator[tuple[pa.Table, Origins]]:
+        session = self._session
+        assert session is not None
+        label(session.sparkContext, str(self._id), self._id.connector)
+        try:
+            frame = _query(session, part, relation)
+            if len(relation.topics) == 1 or "topic" in map(str.lower, frame.columns):
+                yield frame.toArrow(), relation.origins
+                return
+            # The rows do not say of which topic they are: topic by topic, it is known.
+            for topic in relation.topics:
+                alone = relation.of_topic(topic)
+                yield _query(session, part, alone).toArrow(), alone.origins
+        finally:
+            session.catalog.dropTempView(TABLE)
+
+    @contextmanager
+    def _explained(self, part: Part) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            explained = self._engine.explain(error)
+            if isinstance(explained, SparkUnavailable):
+                raise explained from error
+            raise StatementFailed(part, _reason(explained)) from None
+
+
+def _own_session(engine: SparkEngine) -> SparkSession:
+    """With tables of its own: every task has one called `records`."""
+    session = engine.session().newSession()
+    # What ${...} means was settled by the config providers; Spark would look into the worker's environment.
+    session.conf.set("spark.sql.variable.substitute", "false")
+    return session
+
+
+def _query(session: SparkSession, part: Part, relation: Relation) -> DataFrame:
+    assert part.statement is not None
+    session.createDataFrame(relation.visible).createOrReplaceTempView(TABLE)
+    return session.sql(part.statement.statement.text)
+
+
+def _declared(fields: str) -> pa.DataType:
+    """What Spark calls so, where everything may be null."""
+    from pyspark.sql.pandas.types import to_arrow_type
+    from pyspark.sql.types import StructType
+
+    try:
+        return nullable(to_arrow_type(StructType.fromDDL(fields)))
+    except Exception as error:
+        raise ConnectError(f"{VALUE_SCHEMA} {fields}: {error}") from error
+
+
+def _pieces(table: pa.Table) -> list[pa.Table]:
+    count = max(1, -(-table.nbytes // _BLOB_BYTES))
+    step = max(1, -(-table.num_rows // count))
+    return [table.slice(start, step) for start in range(0, table.num_rows, step)]
+
+
+def _reason(error: Exception) -> str:
+    """The first lines of what Spark says, without its plans."""
+    lines = str(error).strip().splitlines()
+    plan = next((place for place, line in enumerate(lines) if line.startswith(("'", "+-"))), len(lines))
+    return "\n".join(line.rstrip() for line in lines[: min(plan, _LINES)] if line.strip())
