@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
-from ctypes import c_char_p, c_void_p, cast
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from headgate.api.errors import ConnectError
 from headgate.clients import QUIET, ClientKind, Complaints, translate
 from headgate.model import Config
 from headgate.spark import librdkafka as native
+from headgate.spark.columns import Arguments, address, column, fitting, places, runs
+from headgate.spark.librdkafka import Message
+from headgate.spark.oversize import Oversize
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,14 +26,46 @@ log = logging.getLogger(__name__)
 
 _QUEUE_FULL: Final = -184
 _PURGED: Final = (-152, -151)
+_TOO_LARGE: Final = 10
+_INVALID_TOPIC: Final = 17
+_OF_THE_RECORD: Final = frozenset({_TOO_LARGE, _INVALID_TOPIC, 3, 29, 87, -188, -190})
+"""What librdkafka may have against a record before it is sent: its size, its form, a topic or a partition that is not
+there or not allowed. The Java client tells these to the send callback, too; all else is the producer's own trouble."""
 _SLICE: Final = 10_000
 """Rows of one call: between two of them, failures are looked at."""
 
 
-class Delivery:
-    """One thread sends; `check` and `flush` raise what Kafka refused."""
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A record that Kafka does not take."""
 
-    def __init__(self, config: Config, may_go_on: Callable[[], bool]) -> None:
+    message: Message
+    """Its number is that of its row, counted from the first that was sent."""
+    reason: str
+
+
+class RecordRefused(ConnectError):
+    """Kafka does not take a record, however often it is sent."""
+
+    def __init__(self, refused: Refused) -> None:
+        message = refused.message
+        size = len(message.key or b"") + len(message.value or b"")
+        super().__init__(
+            f"Unrecoverable exception from producer send callback: {refused.reason},"
+            f" record of {size} bytes for topic {message.topic}"
+        )
+
+
+def refuse(refused: Refused) -> None:
+    raise RecordRefused(refused)
+
+
+class Delivery:
+    """One thread sends. `send` and `flush` tell `on_refused` what Kafka refused, and let out what that raises."""
+
+    def __init__(
+        self, config: Config, may_go_on: Callable[[], bool], on_refused: Callable[[Refused], None] = refuse
+    ) -> None:
         translated = translate(ClientKind.PRODUCER, config)
         if translated.ignored:
             log.info("Producer settings without meaning here are ignored: %s", ", ".join(translated.ignored))
@@ -42,109 +77,116 @@ class Delivery:
         self._queue = self._calls.rd_kafka_queue_get_main(self._handle)
         self._topics: dict[str, int] = {}
         self._may_go_on = may_go_on
+        self._on_refused = on_refused
+        self._refused: deque[Refused] = deque()
+        self._oversize = Oversize()
         self._failure: Exception | None = None
         self._complaints = Complaints(log, "Producer")
+        self.count = 0
+        """Rows that were sent: the number of the next one."""
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
     def send(self, table: pa.Table) -> None:
         """Hands all rows to the producer, in order; waits where its queue is full."""
         for batch in table.to_batches():
-            topics = batch.column("topic")
-            for start, count, topic in _runs(topics):
+            for start, count, topic in runs(batch.column("topic")):
                 self._send_run(topic, batch.slice(start, count))
-        self._serve(0)
-        self.check()
+        self._look()
 
     def _send_run(self, topic: str, batch: pa.RecordBatch) -> None:
         """Rows of one topic."""
         handle = self._topic(topic)
-        plain = all(_column(batch, name).null_count == batch.num_rows for name in ("timestamp", "headers"))
-        for start in range(0, batch.num_rows, _SLICE):
+        if not handle:
+            self._refuse_all(topic, batch)
+            return
+        plain = all(column(batch, name).null_count == batch.num_rows for name in ("timestamp", "headers"))
+        start = 0
+        while start < batch.num_rows:
+            limit = self._oversize.limit(topic)
             rows = batch.slice(start, _SLICE)
+            if limit is not None:
+                rows = rows.slice(0, fitting(rows, limit))
             if plain:
-                self._send_columns(handle, rows)
+                self._send_columns(topic, handle, rows)
             else:
-                self._send_rows(handle, rows)
-            self._serve(0)
-            self.check()
+                self._send_rows(topic, handle, rows)
+            self.count += rows.num_rows
+            start += rows.num_rows
+            self._look()
+            if limit is not None:
+                self._settle()  # before the next: so no batch has more than these rows
 
-    def _send_columns(self, topic: int, rows: pa.RecordBatch) -> None:
+    def _send_columns(self, topic: str, handle: int, rows: pa.RecordBatch) -> None:
         messages = np.zeros(rows.num_rows, native.MESSAGE)
-        messages["payload"], messages["len"] = _places(rows.column("value"))
-        key = _column(rows, "key")
+        messages["payload"], messages["len"] = places(rows.column("value"))
+        messages["private"] = np.arange(self.count, self.count + rows.num_rows)
+        key = column(rows, "key")
         if key.null_count < rows.num_rows:
-            messages["key"], messages["key_len"] = _places(key)
-        partition = _column(rows, "partition")
+            messages["key"], messages["key_len"] = places(key)
+        partition = column(rows, "partition")
         flags = native.COPY
         if partition.null_count < rows.num_rows:
             messages["partition"] = partition.fill_null(native.ANY_PARTITION).to_numpy(zero_copy_only=False)
             flags |= native.PARTITIONS
         produce = self._calls.rd_kafka_produce_batch
         while len(messages):
-            sent = produce(topic, native.ANY_PARTITION, flags, messages.ctypes.data, len(messages))
+            sent = produce(handle, native.ANY_PARTITION, flags, messages.ctypes.data, len(messages))
             if sent == len(messages):
                 return
-            # The rest comes again in its order: the first that was refused ends what went through, or it is an error.
             left = messages[messages["err"] != 0]
-            codes = set(left["err"].tolist())
-            if codes != {_QUEUE_FULL}:
-                raise self._refused(next(iter(codes - {_QUEUE_FULL})), topic)
-            messages = left.copy()
+            for message in left[left["err"] != _QUEUE_FULL]:
+                self._refuse(native.row_of(message, topic))
+            # The rest comes again in its order.
+            messages = left[left["err"] == _QUEUE_FULL]
             messages["err"] = 0
-            self._wait_for_room()
+            if len(messages):
+                self._wait_for_room()
 
-    def _send_rows(self, topic: int, rows: pa.RecordBatch) -> None:
+    def _send_rows(self, topic: str, handle: int, rows: pa.RecordBatch) -> None:
         """With timestamps or headers, which the call for whole columns does not take."""
-        values, sizes = _places(rows.column("value"))
-        keys, key_sizes = _places(_column(rows, "key"))
-        at = zip(
-            values.tolist(),
-            sizes.tolist(),
-            keys.tolist(),
-            key_sizes.tolist(),
-            _column(rows, "partition").to_pylist(),
-            _column(rows, "timestamp").to_pylist(),
-            _column(rows, "headers").to_pylist(),
-            strict=True,
-        )
-        most = 6
-        arguments = (native.Argument * most)()
-        for index, kind in enumerate(
-            (native.RKT, native.FLAGS, native.VALUE, native.KEY, native.PARTITION, native.TIMESTAMP)
+        values = [each.tolist() for each in places(rows.column("value"))]
+        keys = [each.tolist() for each in places(column(rows, "key"))]
+        others = [column(rows, name).to_pylist() for name in ("partition", "timestamp", "headers")]
+        arguments = Arguments(handle)
+        for number, (value, size, key, key_size, partition, timestamp, structs) in enumerate(
+            zip(*values, *keys, *others, strict=True), self.count
         ):
-            arguments[index].vtype = kind
-        arguments[0].u.rkt = topic
-        arguments[1].u.i = native.COPY
-        value, key, partition, timestamp = (arguments[index].u for index in range(2, most))
-        for payload, size, name, name_size, number, moment, headers in at:
-            value.mem.ptr, value.mem.size = payload or None, size
-            key.mem.ptr, key.mem.size = name or None, name_size
-            partition.i32 = native.ANY_PARTITION if number is None else number
-            timestamp.i64 = moment or 0
-            if headers:
-                self._produce(*_with_headers(arguments, headers))
-            else:
-                self._produce(arguments, most)
+            headers = [(each["key"], each["value"]) for each in structs] if structs else []
+            code = self._produce(arguments.set((value, size), (key, key_size), partition, timestamp, headers, number))
+            if code:
+                where = native.ANY_PARTITION if partition is None else partition
+                bare = native.copied(key, key_size), native.copied(value, size)
+                self._refuse(Message(code, number, topic, where, *bare, tuple(headers), timestamp))
 
-    def _produce(self, arguments: Any, count: int) -> None:
+    def _send_again(self, messages: list[Message]) -> None:
+        """A group that was refused as part of a larger one."""
+        arguments = Arguments(self._topic(messages[0].topic))
+        for each in messages:
+            value, key = ((0, 0) if data is None else (address(data), len(data)) for data in (each.value, each.key))
+            code = self._produce(arguments.set(value, key, each.partition, each.timestamp, each.headers, each.number))
+            if code:
+                self._refuse(each._replace(code=code))
+
+    def _produce(self, arguments: Arguments) -> int:
+        """What the library has against it; 0: it is on its way."""
         while True:
-            error = self._calls.rd_kafka_produceva(self._handle, arguments, count)
+            error = self._calls.rd_kafka_produceva(self._handle, arguments.array, arguments.count)
             if not error:
-                return
-            code = self._calls.rd_kafka_error_code(error)
+                return 0
+            code: int = self._calls.rd_kafka_error_code(error)
             self._calls.rd_kafka_error_destroy(error)
             if code != _QUEUE_FULL:
-                raise self._refused(code, arguments[0].u.rkt)
+                return code
             self._wait_for_room()
 
     def _topic(self, name: str) -> int:
+        """0: no topic can have this name."""
         found = self._topics.get(name)
         if found is None:
-            found = self._calls.rd_kafka_topic_new(self._handle, name.encode(), None)
-            if not found:
-                raise ConnectError(f"{name!r} cannot be a topic of Kafka")
-            self._topics[name] = found
+            found = self._calls.rd_kafka_topic_new(self._handle, name.encode(), None) or 0
+            if found:
+                self._topics[name] = found
         return found
 
     def _wait_for_room(self) -> None:
@@ -154,9 +196,19 @@ class Delivery:
         if not self._may_go_on():
             raise ConnectError("Given up on while the producer's queue was full")
 
-    def _refused(self, code: int, topic: int) -> ConnectError:
-        name = self._calls.rd_kafka_topic_name(topic).decode()
-        return ConnectError(f"Unrecoverable exception trying to send: {self._words(code)}, record for topic {name}")
+    def _refuse(self, message: Message) -> None:
+        """The library does not even send it."""
+        if message.code not in _OF_THE_RECORD:
+            raise ConnectError(
+                f"Unrecoverable exception trying to send: {self._words(message.code)}, record for topic {message.topic}"
+            )
+        self._refused.append(Refused(message, self._words(message.code)))
+
+    def _refuse_all(self, topic: str, rows: pa.RecordBatch) -> None:
+        """There can be no such topic."""
+        for key, value in zip(*(column(rows, name).to_pylist() for name in ("key", "value")), strict=True):
+            self._refuse(Message(_INVALID_TOPIC, self.count, topic, native.ANY_PARTITION, key, value))
+            self.count += 1
 
     def _words(self, code: int) -> str:
         text: bytes = self._calls.rd_kafka_err2str(code)
@@ -171,42 +223,63 @@ class Delivery:
             kind = calls.rd_kafka_event_type(event)
             if kind == native.EVENT_DELIVERY:
                 while message := calls.rd_kafka_event_message_next(event):
-                    code, topic = native.message_error(message)
+                    code = native.error_of(message)
                     if code and code not in _PURGED:
-                        self._fail(
-                            f"Unrecoverable exception from producer send callback: {self._words(code)},"
-                            f" record for topic {topic}"
-                        )
+                        self._returned(native.message_of(message))
             elif kind == native.EVENT_ERROR:
                 text = calls.rd_kafka_event_error_string(event).decode()
                 if calls.rd_kafka_event_error_is_fatal(event):
-                    self._fail(f"The producer failed for good: {text}")
+                    self._fail(text)
                 else:
                     self._complaints.say(text)
             calls.rd_kafka_event_destroy(event)
             milliseconds = 0
 
-    def _fail(self, message: str) -> None:
-        self._failure = self._failure or ConnectError(message)
+    def _returned(self, message: Message) -> None:
+        """Kafka did not take a message. Whatever can be put right by trying again, the library has tried."""
+        text = native.fatal_error(self._handle)
+        if text is not None:  # and then this is not the record's fault
+            self._fail(text)
+        elif message.code != _TOO_LARGE or not self._oversize.takes(message):
+            self._refused.append(Refused(message, self._words(message.code)))
+
+    def _fail(self, reason: str) -> None:
+        self._failure = self._failure or ConnectError(f"The producer failed for good: {reason}")
 
     def check(self) -> None:
         if self._failure is not None:
             raise self._failure
+        while self._refused:
+            self._on_refused(self._refused.popleft())
 
-    def flush(self, seconds: float) -> bool:
-        """Waits until Kafka has everything; False when it has not within this time. Raises what it refused."""
-        deadline = time.monotonic() + seconds
-        while self.outstanding > 0:
-            left = deadline - time.monotonic()
-            if left <= 0 or not self._may_go_on():
-                break
-            # With events, the library's flush only wakes up what lingers; what failed is served here.
-            self._calls.rd_kafka_flush(self._handle, int(min(left, 0.1) * 1000))
-            self._serve(0)
-            self.check()
+    def _look(self) -> None:
         self._serve(0)
         self.check()
-        return self.outstanding == 0
+        if self._oversize:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Waits for Kafka's answer to all that was sent, for as long as it takes."""
+        while not self.flush(1.0):
+            if not self._may_go_on():
+                raise ConnectError("Given up on while Kafka was slow to take what it had refused in larger batches")
+
+    def flush(self, seconds: float) -> bool:
+        """Waits until Kafka has everything that it takes; False when it has not within this time."""
+        deadline = time.monotonic() + seconds
+        while True:
+            self._serve(0)
+            self.check()
+            if self.outstanding > 0:
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._may_go_on():
+                    return False
+                # With events, the library's flush only wakes up what lingers; what failed is served above.
+                self._calls.rd_kafka_flush(self._handle, int(min(left, 0.1) * 1000))
+            elif self._oversize:
+                self._send_again(self._oversize.group())
+            else:
+                return True
 
     @property
     def outstanding(self) -> int:
@@ -223,55 +296,3 @@ class Delivery:
         self._calls.rd_kafka_queue_destroy(self._queue)
         self._calls.rd_kafka_destroy_flags(self._handle, native.DESTROY_AT_ONCE)
         self._handle = 0
-
-
-def _column(rows: pa.RecordBatch, name: str) -> pa.Array:
-    """A column that is left out holds nothing."""
-    if name in rows.schema.names:
-        return rows.column(name)
-    import pyarrow as pa
-
-    return pa.nulls(rows.num_rows, pa.null())
-
-
-def _runs(topics: pa.Array) -> list[tuple[int, int, str]]:
-    """Neighbouring rows of one topic: where they begin, how many, which topic. Usually it is one."""
-    first = topics[0].as_py() if len(topics) else ""
-    if len(topics.unique()) <= 1:
-        return [(0, len(topics), first)] if len(topics) else []
-    names = topics.to_pylist()
-    starts = [0, *(index for index in range(1, len(names)) if names[index] != names[index - 1]), len(names)]
-    return [(start, end - start, names[start]) for start, end in itertools.pairwise(starts)]
-
-
-def _places(column: pa.Array) -> tuple[np.ndarray[Any, np.dtype[np.uint64]], np.ndarray[Any, np.dtype[np.uint64]]]:
-    """Where each value lies in the column's own buffer, and its length; null is nowhere."""
-    count = len(column)
-    if column.null_count == count:
-        return np.zeros(count, np.uint64), np.zeros(count, np.uint64)
-    _, offsets, data = column.buffers()
-    at = np.frombuffer(offsets, np.int32)[column.offset : column.offset + count + 1].astype(np.uint64)
-    # The buffer of a column of empty values may be nowhere, but empty is not null: it lies somewhere.
-    base = data.address if data is not None and data.size else offsets.address
-    places, sizes = at[:-1] + np.uint64(base), np.diff(at)
-    if column.null_count:
-        present = column.is_valid().to_numpy(zero_copy_only=False)
-        places, sizes = np.where(present, places, np.uint64(0)), np.where(present, sizes, np.uint64(0))
-    return places, sizes
-
-
-def _with_headers(arguments: Any, headers: list[dict[str, Any]]) -> tuple[Any, int]:
-    count = len(arguments) + len(headers)
-    extended = (native.Argument * count)(*arguments)
-    for index, header in enumerate(headers, len(arguments)):
-        argument, data = extended[index], header["value"]
-        argument.vtype = native.HEADER
-        argument.u.header.name = header["key"].encode()
-        argument.u.header.val = None if data is None else _address(data)
-        argument.u.header.size = -1 if data is None else len(data)
-    return extended, count
-
-
-def _address(data: bytes) -> Any:
-
-    return cast(c_char_p(data), c_void_p)

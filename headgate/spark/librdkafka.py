@@ -7,10 +7,10 @@ are stable within version 2. A Python call for each record costs more than all t
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from confluent_kafka import KafkaError, KafkaException, cimpl
@@ -77,6 +77,7 @@ RKT: Final = 2
 PARTITION: Final = 3
 VALUE: Final = 4
 KEY: Final = 5
+OPAQUE: Final = 6
 FLAGS: Final = 7
 TIMESTAMP: Final = 8
 HEADER: Final = 9
@@ -98,6 +99,13 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_event_error_is_fatal": (c_int, (c_void_p,)),
     "rd_kafka_event_message_next": (c_void_p, (c_void_p,)),
     "rd_kafka_event_destroy": (None, (c_void_p,)),
+    "rd_kafka_message_headers": (c_int, (c_void_p, POINTER(c_void_p))),
+    "rd_kafka_message_timestamp": (c_int64, (c_void_p, POINTER(c_int))),
+    "rd_kafka_header_get_all": (
+        c_int,
+        (c_void_p, c_size_t, POINTER(c_char_p), POINTER(c_void_p), POINTER(c_size_t)),
+    ),
+    "rd_kafka_fatal_error": (c_int, (c_void_p, c_char_p, c_size_t)),
     "rd_kafka_topic_new": (c_void_p, (c_void_p, c_char_p, c_void_p)),
     "rd_kafka_topic_destroy": (None, (c_void_p,)),
     "rd_kafka_topic_name": (c_char_p, (c_void_p,)),
@@ -144,8 +152,75 @@ def new_producer(config: Mapping[str, Any]) -> int:
     return handle
 
 
-def message_error(message: int) -> tuple[int, str]:
-    """Of an rd_kafka_message_t: its error code and its topic."""
-    code = c_int.from_address(message).value
-    topic = library().rd_kafka_topic_name(c_void_p.from_address(message + 8).value)
-    return code, topic.decode()
+def fatal_error(producer: int) -> str | None:
+    """Why it can never send again; None: it can."""
+    text = ctypes.create_string_buffer(512)
+    return text.value.decode() if library().rd_kafka_fatal_error(producer, text, len(text)) else None
+
+
+class Message(NamedTuple):
+    """A record that did not arrive, as it was to be sent."""
+
+    code: int
+    number: int
+    """What it was given to be known by."""
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp: int | None = None
+
+    @property
+    def size(self) -> int:
+        """About what it takes in a batch."""
+        headers = sum(len(name) + len(value or b"") for name, value in self.headers)
+        return RECORD_OVERHEAD + len(self.key or b"") + len(self.value or b"") + headers
+
+
+RECORD_OVERHEAD: Final = 70
+"""What a record takes besides its bytes; the head of its batch is counted with it."""
+
+
+def error_of(message: int) -> int:
+    """The error code of an rd_kafka_message_t."""
+    return c_int.from_address(message).value
+
+
+def message_of(message: int) -> Message:
+    """All of an rd_kafka_message_t, copied: it is gone with its event."""
+    row = np.frombuffer(ctypes.string_at(message, MESSAGE.itemsize), MESSAGE)[0]
+    # It keeps the time of a message with an error to itself.
+    error = c_int.from_address(message)
+    code, error.value = error.value, 0
+    moment = library().rd_kafka_message_timestamp(message, ctypes.byref(c_int()))
+    error.value = code
+    topic = library().rd_kafka_topic_name(int(row["rkt"])).decode()
+    return row_of(row, topic)._replace(headers=tuple(_headers(message)), timestamp=moment if moment > 0 else None)
+
+
+def row_of(row: Any, topic: str) -> Message:
+    """Of a row of MESSAGE, while the bytes that it points to are there."""
+    return Message(
+        code=int(row["err"]),
+        number=int(row["private"]),
+        topic=topic,
+        partition=int(row["partition"]),
+        key=copied(int(row["key"]), int(row["key_len"])),
+        value=copied(int(row["payload"]), int(row["len"])),
+    )
+
+
+def _headers(message: int) -> Iterator[tuple[str, bytes | None]]:
+    headers, name, value, size = c_void_p(), c_char_p(), c_void_p(), c_size_t()
+    if library().rd_kafka_message_headers(message, ctypes.byref(headers)) != 0:
+        return
+    index, get = 0, library().rd_kafka_header_get_all
+    while get(headers, index, ctypes.byref(name), ctypes.byref(value), ctypes.byref(size)) == 0:
+        yield (name.value or b"").decode(), copied(value.value or 0, size.value)
+        index += 1
+
+
+def copied(address: int, size: int) -> bytes | None:
+    """What lies there; nothing at 0."""
+    return ctypes.string_at(address, size) if address else None

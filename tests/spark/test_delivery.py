@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from headgate.api import ConnectError
 from headgate.dev.broker import Broker
 from headgate.pipeline.batch import PRODUCED
-from headgate.spark.delivery import Delivery
+from headgate.spark.delivery import Delivery, RecordRefused, Refused
 
 pytestmark = pytest.mark.broker
 
@@ -23,19 +23,25 @@ def topic(broker: Broker, unique: Callable[[str], str]) -> str:
     return _create(broker, unique("delivery"))
 
 
-def _create(broker: Broker, name: str) -> str:
+def _create(broker: Broker, name: str, **config: str) -> str:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic(name, 3, 1)])[name].result(10)
+    admin.create_topics([NewTopic(name, 3, 1, config=config)])[name].result(10)
     return name
+
+
+@pytest.fixture
+def small(broker: Broker, unique: Callable[[str], str]) -> str:
+    """A topic that takes no batch of more than 1000 bytes."""
+    return _create(broker, unique("small"), **{"max.message.bytes": "1000"})
 
 
 @pytest.fixture
 def delivery(broker: Broker) -> Iterator[Callable[..., Delivery]]:
     made: list[Delivery] = []
 
-    def make(**settings: str) -> Delivery:
+    def make(*on_refused: Callable[[Refused], None], **settings: str) -> Delivery:
         config = {"bootstrap.servers": broker.bootstrap, "acks": "all", "enable.idempotence": "true", **settings}
-        made.append(Delivery(config, lambda: True))
+        made.append(Delivery(config, lambda: True, *on_refused))
         return made[-1]
 
     yield make
@@ -156,10 +162,113 @@ def test_slices_of_a_column_and_several_topics_in_one_table(
     assert [int(message.value()) for message in _read(broker, other, 2)] == [3, 6]
 
 
-def test_a_record_that_kafka_refuses_is_an_error(topic: str, delivery: Callable[..., Delivery]) -> None:
+# --- what Kafka refuses -----------------------------------------------------------------------------------------------
+
+
+def test_a_record_that_is_refused_before_it_is_sent_is_an_error(topic: str, delivery: Callable[..., Delivery]) -> None:
     sender = delivery(**{"max.request.size": "2000"})
-    with pytest.raises(ConnectError, match=topic):  # by the library itself, before it is sent
+    with pytest.raises(RecordRefused, match=f"Message size too large, record of 5000 bytes for topic {topic}"):
         sender.send(_table(topic, [{"value": b"x" * 5000}]))
+
+
+def test_a_record_that_the_broker_refuses_is_an_error(small: str, delivery: Callable[..., Delivery]) -> None:
+    sender = delivery()
+    sender.send(_table(small, [{"value": b"x" * 5000, "key": b"k"}]))
+    reason = "Unrecoverable exception from producer send callback: Broker: Message size too large, record of 5001 bytes"
+    with pytest.raises(ConnectError, match=f"{reason} for topic {small}"):
+        sender.flush(10)
+
+
+@pytest.mark.parametrize("idempotent", ["true", "false"])
+def test_only_what_is_too_large_itself_is_refused_and_its_neighbours_arrive_in_order(
+    broker: Broker, small: str, delivery: Callable[..., Delivery], idempotent: str
+) -> None:
+    """librdkafka gives up on all records of a batch that is too large; Java's producer divides it."""
+    large = {0, 77, 78, 499}
+    rows = [
+        {"value": b"%d," % number + b"x" * (3000 if number in large else 50), "key": b"k", "partition": number % 2}
+        for number in range(500)
+    ]
+    refused: list[Refused] = []
+    sender = delivery(refused.append, **{"enable.idempotence": idempotent})
+    sender.send(_table(small, rows))
+    assert sender.flush(30)
+    assert sorted(each.message.number for each in refused) == sorted(large)
+    assert {each.reason for each in refused} == {"Broker: Message size too large"}
+    again = sender.count
+    sender.send(_table(small, rows))  # it knows by now how much goes at once
+    assert sender.flush(30)
+    assert [each.message.number - again for each in refused[4:]] == sorted(large)
+    by_partition: dict[int, list[int]] = {0: [], 1: []}
+    for message in _read(broker, small, 2 * (500 - 4)):
+        by_partition[message.partition()].append(int(message.value().split(b",")[0]))
+    for partition, found in by_partition.items():
+        assert found == 2 * [number for number in range(partition, 500, 2) if number not in large]
+
+
+def test_a_refused_record_is_told_with_all_that_it_has(small: str, delivery: Callable[..., Delivery]) -> None:
+    refused: list[Refused] = []
+    sender = delivery(refused.append)
+    headers = [{"key": "h", "value": b"1"}, {"key": "h", "value": None}, {"key": "ü", "value": b""}]
+    large = b"x" * 2000
+    row = {"value": large, "key": b"", "timestamp": 1_700_000_000_123, "headers": headers, "partition": 2}
+    sender.send(_table(small, [{"value": b"a"}, row, {"value": b"b"}]))
+    assert sender.flush(10)
+    sender.send(_table(small, [{"value": None, "key": large}]))
+    assert sender.flush(10)
+    first, second = (each.message for each in refused)
+    assert (first.number, first.topic, first.partition) == (1, small, 2)
+    assert (first.key, first.value, first.timestamp) == (b"", large, 1_700_000_000_123)
+    assert first.headers == (("h", b"1"), ("h", None), ("ü", b""))
+    assert (second.number, second.key, second.value, second.headers) == (3, large, None, ())
+
+
+def test_what_is_refused_before_it_is_sent_does_not_hold_up_the_rest(
+    broker: Broker, topic: str, delivery: Callable[..., Delivery]
+) -> None:
+    refused: list[Refused] = []
+    sender = delivery(refused.append, **{"max.request.size": "2000"})
+    large = b"x" * 5000
+    sender.send(_table(topic, [{"value": b"a", "partition": 0}, {"value": large}, {"value": b"b", "partition": 0}]))
+    sender.send(_table(topic, [{"value": large, "timestamp": 5, "headers": [{"key": "h", "value": b"1"}]}]))
+    sender.send(_table(topic, [{"value": b"c", "partition": 99}]))
+    sender.send(_table("no topic!", [{"value": b"d", "key": b"k"}]))
+    sender.send(_table("", [{"value": b"e", "key": b"k"}]))
+    sender.send(_table(topic, [{"value": b"f", "partition": 0}]))
+    assert sender.flush(30)
+    assert [message.value() for message in _read(broker, topic, 3)] == [b"a", b"b", b"f"]
+    found = {each.message.number: (each.message.value, each.reason) for each in refused}
+    assert found == {
+        1: (large, "Broker: Message size too large"),
+        3: (large, "Broker: Message size too large"),
+        4: (b"c", "Local: Unknown partition"),
+        5: (b"d", "Broker: Invalid topic"),
+        6: (b"e", "Broker: Invalid topic"),
+    }
+    with_header = next(each.message for each in refused if each.message.number == 3)
+    assert (with_header.headers, with_header.timestamp) == ((("h", b"1"),), 5)
+
+
+def test_a_topic_that_is_not_there_and_is_not_made(unique: Callable[[str], str]) -> None:
+    refused: list[Refused] = []
+    with Broker(properties={"auto.create.topics.enable": "false"}) as broker:
+        config = {"bootstrap.servers": broker.bootstrap, "topic.metadata.propagation.max.ms": "1000"}
+        sender = Delivery(config, lambda: True, refused.append)
+        sender.send(_table("nowhere", [{"value": b"a"}, {"value": b"b"}]))
+        assert sender.flush(20)
+        sender.close()
+    assert [each.message.value for each in refused] == [b"a", b"b"]
+    assert all("Unknown topic" in each.reason for each in refused)
+
+
+def test_what_on_refused_raises_comes_out_of_flush(small: str, delivery: Callable[..., Delivery]) -> None:
+    def enough(refused: Refused) -> None:
+        raise ZeroDivisionError(refused.message.number)
+
+    sender = delivery(enough)
+    sender.send(_table(small, [{"value": b"x" * 2000, "partition": 0}, {"value": b"x" * 2000, "partition": 0}]))
+    with pytest.raises(ZeroDivisionError, match="0"):
+        sender.flush(10)
 
 
 def test_what_does_not_arrive_is_not_said_to_have(unused_tcp_port: int) -> None:
