@@ -41,6 +41,7 @@ from headgate.api.context import (
 )
 from headgate.api.converter import Converter, HeaderConverter
 from headgate.api.errors import ConfigError, ConnectError, DataError, RetriableError, UnsupportedOperation
+from headgate.api.override_policy import OverridePolicy, OverrideRequest
 from headgate.api.plugin import Plugin
 from headgate.api.record import Header, Record, SinkRecord, SourceRecord
 from headgate.api.schema import Field, Schema, SchemaType, Struct
@@ -81,6 +82,8 @@ __all__ = [
     "Importance",
     "Key",
     "OffsetReader",
+    "OverridePolicy",
+    "OverrideRequest",
     "Plugin",
     "Predicate",
     "Recommender",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
 
@@ -67,6 +67,23 @@ class Recommender:
 
 
 @dataclass(frozen=True, slots=True)
+class _Below(Recommender):
+    """Of a plugin whose keys stand below a prefix."""
+
+    prefix: str
+    base: Recommender
+
+    def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[Any]:
+        return self.base.valid_values(name.removeprefix(self.prefix), self._own(parsed))
+
+    def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
+        return self.base.visible(name.removeprefix(self.prefix), self._own(parsed))
+
+    def _own(self, parsed: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {key[len(self.prefix) :]: value for key, value in parsed.items() if key.startswith(self.prefix)}
+
+
+@dataclass(frozen=True, slots=True)
 class Key:
     """One configuration key."""
 
@@ -81,6 +98,7 @@ class Key:
     width: Width = Width.NONE
     display_name: str | None = None
     dependents: tuple[str, ...] = ()
+    """Keys whose recommended values or visibility depend on this one."""
     recommender: Recommender | None = None
 
     @property
@@ -129,6 +147,22 @@ class ConfigDef:
         merged._keys = {**self._keys, **other._keys}
         return merged
 
+    def embedded(self, prefix: str, group: str) -> ConfigDef:
+        """These keys as part of a larger configuration: below `prefix`, in a group of their own. Recommenders still
+        see them, and nothing else, by their own names."""
+        return ConfigDef(
+            *(
+                replace(
+                    key,
+                    name=prefix + key.name,
+                    group=group if key.group is None else f"{group}: {key.group}",
+                    dependents=tuple(prefix + name for name in key.dependents),
+                    recommender=None if key.recommender is None else _Below(prefix, key.recommender),
+                )
+                for key in self
+            )
+        )
+
     @property
     def names(self) -> list[str]:
         return list(self._keys)
@@ -163,7 +197,11 @@ class ConfigDef:
                     value.visible = key.recommender.visible(key.name, parsed)
                 except ConfigError as error:
                     value.errors.append(str(error))
-        return values
+        named = dict.fromkeys(name for key in self for name in key.dependents if name not in self)
+        undefined = (f"{name} is referred in the dependents, but not defined." for name in named)
+        return values + [
+            ConfigValue(name, errors=[error], visible=False) for name, error in zip(named, undefined, strict=True)
+        ]
 
     @staticmethod
     def _validate_key(key: Key, config: Mapping[str, object]) -> ConfigValue:

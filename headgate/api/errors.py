@@ -30,6 +30,17 @@ class RetriableError(ConnectError):
 class DataError(ConnectError):
     """A record cannot be converted or transformed."""
 
+    field: str | None = None
+    """Where in the record, if it is not all of it: the names of fields on the way there, joined by dots."""
+
+    def within(self, name: str) -> None:
+        """It was the value of the field of this name. To be called on the way out, by whatever has the field."""
+        self.field = name if self.field is None else f"{name}.{self.field}"
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        return message if self.field is None else f"{message} (field {self.field})"
+
 
 class UnsupportedOperation(ConnectError):
     """This connector can never do what was asked."""

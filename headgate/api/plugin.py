@@ -17,3 +17,9 @@ class Plugin:
     def version(cls) -> str:
         """Shown in status and in the list of plugins."""
         return __version__
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        """Why this plugin cannot be used here, such as a library that is not installed and how to install it; None: it
+        can. A configuration that names it is refused with this."""
+        return None

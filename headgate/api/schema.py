@@ -139,17 +139,33 @@ OPTIONAL_BYTES = BYTES.as_optional()
 
 
 class Struct:
-    """A value of a STRUCT schema. `s["f"]` reads with the default, `get_without_default` as it was set."""
+    """A value of a STRUCT schema. `s["f"]` reads with the default, `get_without_default` as it was set.
 
-    __slots__ = ("_values", "schema")
+    Where millions are read or made, names are slow: `values` has all of them at once, and `Struct.of` takes them so."""
+
+    __slots__ = ("schema", "values")
+
+    schema: Schema
+    values: list[Any]
+    """One for each field of the schema, in its order, as they were set: None where nothing was. It is the struct's own
+    list. Read it; who changes it has to see to it that the values fit."""
 
     def __init__(self, schema: Schema, values: Mapping[str, Any] | None = None) -> None:
         if schema.type is not SchemaType.STRUCT:
             raise DataError(f"Not a struct schema: {schema}")
         self.schema = schema
-        self._values: list[Any] = [None] * len(schema.fields)
+        self.values = [None] * len(schema.fields)
         for name, value in (values or {}).items():
             self[name] = value
+
+    @classmethod
+    def of(cls, schema: Schema, values: list[Any]) -> Struct:
+        """A struct of values that are known to fit, one for each field, None where nothing is set. Nothing is checked,
+        and the list is taken as it is: it belongs to the struct from then on."""
+        made = cls.__new__(cls)
+        made.schema = schema
+        made.values = values
+        return made
 
     def _field(self, name: str) -> Field:
         found = self.schema.field(name)
@@ -159,18 +175,18 @@ class Struct:
 
     def __getitem__(self, name: str) -> Any:
         member = self._field(name)
-        value = self._values[member.index]
+        value = self.values[member.index]
         return member.schema.default if value is None else value
 
     def get_without_default(self, name: str) -> Any:
-        return self._values[self._field(name).index]
+        return self.values[self._field(name).index]
 
     def __setitem__(self, name: str, value: Any) -> None:
         member = self._field(name)
         # An unset required field is reported by validate(): the struct may still be under construction.
         if value is not None:
             validate_value(member.schema, value, name)
-        self._values[member.index] = value
+        self.values[member.index] = value
 
     def __contains__(self, name: str) -> bool:
         return self.schema.field(name) is not None
@@ -178,7 +194,7 @@ class Struct:
     def validate(self) -> Struct:
         """Raises DataError when a required field is missing."""
         for member in self.schema.fields:
-            value = self._values[member.index]
+            value = self.values[member.index]
             if value is None and (member.schema.optional or member.schema.default is not None):
                 continue
             validate_value(member.schema, value, member.name)
@@ -188,12 +204,12 @@ class Struct:
         return {member.name: self[member.name] for member in self.schema.fields}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Struct) and self.schema == other.schema and self._values == other._values
+        return isinstance(other, Struct) and self.schema == other.schema and self.values == other.values
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        set_fields = ((m.name, self._values[m.index]) for m in self.schema.fields)
+        set_fields = ((m.name, self.values[m.index]) for m in self.schema.fields)
         return "Struct{" + ",".join(f"{name}={value}" for name, value in set_fields if value is not None) + "}"
 
 

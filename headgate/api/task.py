@@ -62,7 +62,8 @@ class SourceTask(Task):
         """The offsets of all that was polled and acknowledged so far have been stored. Called from another thread."""
 
     def commit_record(self, record: SourceRecord) -> None:
-        """Kafka has this record, or a transform dropped it. Called from another thread, never for rows of a table."""
+        """Kafka has this record, or it was dropped by a transform or left out as bad. Called from another thread, never
+        for rows of a table."""
 
     def stop_requested(self) -> None:
         """Called from another thread when the task shall end: wake up a blocked `poll`."""

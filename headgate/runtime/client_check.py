@@ -31,15 +31,15 @@ class ClientCheck:
     def infos(self, kind: ConnectorType, config: Config) -> list[ConfigInfo]:
         """Every override of a client that the connector uses. They have no definitions: those are the client's."""
         clients = clients_of(kind, config, self.worker.topic_creation)
-        return [ConfigInfo(None, value) for client in clients for value in self._values(client, config)]
+        return [ConfigInfo(None, value) for client in clients for value in self._values(client, kind, config)]
 
-    def _values(self, client: Client, config: Config) -> Iterable[ConfigValue]:
+    def _values(self, client: Client, kind: ConnectorType, config: Config) -> Iterable[ConfigValue]:
         given = with_prefix(config, client.prefix)
         values = {key: ConfigValue(client.prefix + key, _shown(key, text)) for key, text in given.items()}
+        rejections = self.worker.overrides.rejections(client, kind, config)
         for key, text in given.items():
-            rejection = self.worker.override_policy.rejection(key)
-            if rejection is not None:
-                values[key].errors.append(rejection)
+            if key in rejections:
+                values[key].errors.append(rejections[key])
             else:
                 self._try(client, {key: text}, values[key])
         if given and not any(value.errors for value in values.values()):

@@ -126,7 +126,7 @@ class OffsetChanges:
     # --- sinks: the consumer group is the truth -----------------------------------------------------------------------
 
     def _group(self, connector: ConnectorView) -> tuple[Config, str]:
-        self._config.override_policy.require(Client.ADMIN, connector.config)
+        self._config.overrides.require(Client.ADMIN, ConnectorType.SINK, connector.config)
         admin = task_spec.admin_config(connector.name, connector.config, self._config)
         group = rules.group_of(connector.name, connector.config, self._config.prefixed("consumer."))
         return admin, group

@@ -21,6 +21,7 @@ from typing import Final
 from headgate.api.config_provider import ConfigProvider
 from headgate.api.connector import Connector, SinkConnector, SourceConnector
 from headgate.api.converter import Converter, HeaderConverter
+from headgate.api.override_policy import OverridePolicy
 from headgate.api.plugin import Plugin
 from headgate.api.transform import Predicate, Transform
 from headgate.model import ConnectorType, PluginRef
@@ -41,6 +42,7 @@ class Kind(Enum):
     CONVERTER = "converter"
     HEADER_CONVERTER = "header_converter"
     CONFIG_PROVIDER = "config_provider"
+    OVERRIDE_POLICY = "override_policy"
 
 
 _BASES: Final[dict[Kind, type[Plugin]]] = {
@@ -51,9 +53,10 @@ _BASES: Final[dict[Kind, type[Plugin]]] = {
     Kind.CONVERTER: Converter,
     Kind.HEADER_CONVERTER: HeaderConverter,
     Kind.CONFIG_PROVIDER: ConfigProvider,
+    Kind.OVERRIDE_POLICY: OverridePolicy,
 }
 CONNECTORS: Final = (Kind.SINK, Kind.SOURCE)
-_UNLISTED: Final = (Kind.CONFIG_PROVIDER,)
+_UNLISTED: Final = (Kind.CONFIG_PROVIDER, Kind.OVERRIDE_POLICY)
 """What the worker uses and connectors cannot name: Apache's list of plugins has none of them."""
 _WANTED: Final = {
     Kind.SINK: "Connector",
@@ -63,6 +66,7 @@ _WANTED: Final = {
     Kind.CONVERTER: "Converter",
     Kind.HEADER_CONVERTER: "HeaderConverter",
     Kind.CONFIG_PROVIDER: "ConfigProvider",
+    Kind.OVERRIDE_POLICY: "OverridePolicy",
 }
 
 

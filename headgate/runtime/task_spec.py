@@ -35,7 +35,7 @@ def build(
     found = plugins.find_connector(connector.get(CONNECTOR_CLASS, ""))
     kind = found.connector_type
     for client in clients_of(kind, connector, worker.topic_creation):
-        worker.override_policy.require(client, connector)
+        worker.overrides.require(client, kind, connector)
     return TaskSpec(
         id=task,
         task_class=found.connector.task_class,

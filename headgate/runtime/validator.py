@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from headgate.api.config import ConfigDef, ConfigValue, Key
 from headgate.api.connector import Connector, SourceConnector
 from headgate.api.errors import ConfigError
+from headgate.api.transform import Transform
 from headgate.log import masked
 from headgate.model import Config, ConnectorType
 from headgate.runtime import connector_config as keys
@@ -60,13 +62,15 @@ class Validator:
         values = {value.name: value for value in framework.validate(given)}
         self._check_classes(values, given)
         self._check_negate(values, given)
+        self._check_guards(values, given)
         if found.connector_type is ConnectorType.SINK:
             _check_topics(values, given)
         if isinstance(connector, SourceConnector):
             enabled = self._clients is not None and self._clients.worker.exactly_once_sources
             exactly_once.check(connector, given, values, enabled)
         self._show_worker_converters(values)
-        undefined = []
+        # Keys that a transform or predicate says depend on others, and does not declare.
+        undefined = [ConfigInfo(None, value) for name, value in values.items() if name not in framework]
         for key in (key for key, value in config.items() if value is None):
             values.setdefault(key, ConfigValue(key)).errors.append(_NULL)
             if key not in framework:
@@ -96,9 +100,13 @@ class Validator:
             shown = ", ".join(f"{key}={'null' if value is None else value}" for key, value in config.items())
             raise BadRequest(f"Connector config {{{shown}}} contains no connector type")
         try:
-            return self._plugins.find_connector(name)
+            found = self._plugins.find_connector(name)
         except PluginNotFound as error:
             raise BadRequest(str(error)) from None
+        problem = found.cls.unavailable()
+        if problem is not None:
+            raise BadRequest(str(ConfigError.invalid(keys.CONNECTOR_CLASS, name, problem)))
+        return found
 
     @staticmethod
     def _own(found: Found, connector: Connector, config: Config) -> tuple[ConfigDef, dict[str, ConfigValue]]:
@@ -128,7 +136,7 @@ class Validator:
         except PluginNotFound:
             return ConfigDef()
         definition: ConfigDef = getattr(found.cls, "config", ConfigDef())
-        return ConfigDef(*(replace(key, name=prefix + key.name, group=group) for key in definition))
+        return definition.embedded(prefix, group)
 
     def _open_prefixes(self, config: Config, values: Mapping[str, ConfigValue]) -> list[str]:
         """Where keys cannot be told from slips: below plugins that declare none, or that could not be found."""
@@ -156,13 +164,27 @@ class Validator:
         }
         for key, kind in wanted.items():
             name = config.get(key)
+            values[key].recommended_values = [each.name for each in self._plugins.all if each.kind is kind]
             if name is None:
+                self._check_worker_converter(key, kind, values[key])
                 continue
             try:
-                self._plugins.find(name, kind)
+                reason = self._plugins.find(name, kind).cls.unavailable()
             except PluginNotFound:
                 reason = f"Class {name} could not be found."
+            if reason is not None:
                 values[key].errors.append(str(ConfigError.invalid(key, name, reason)))
+
+    def _check_worker_converter(self, key: str, kind: Kind, value: ConfigValue) -> None:
+        """It stands in for the connector's: one that cannot be used is to be told now, and not by an executor."""
+        name = self._worker.get(key)
+        if key not in _CONVERTER_KINDS or not name:
+            return
+        with suppress(PluginNotFound):  # the worker was not started without it
+            problem = self._plugins.find(name, kind).cls.unavailable()
+            if problem is not None:
+                value.value = name
+                value.errors.append(str(ConfigError.invalid(key, name, f"{problem} (the worker's converter)")))
 
     @staticmethod
     def _check_negate(values: dict[str, ConfigValue], config: Config) -> None:
@@ -178,6 +200,17 @@ class Validator:
             if named is not None and named not in predicates:
                 reason = f"No predicate of this alias in 'predicates': {', '.join(predicates) or 'there are none'}"
                 values[guard].errors.append(str(ConfigError.invalid(guard, named, reason)))
+
+    def _check_guards(self, values: dict[str, ConfigValue], config: Config) -> None:
+        for alias in keys.aliases(config, "transforms"):
+            guard = f"transforms.{alias}.predicate"
+            try:
+                found = self._plugins.find(config.get(f"transforms.{alias}.type", ""), Kind.TRANSFORMATION)
+            except PluginNotFound:
+                continue
+            if guard in config and issubclass(found.cls, Transform) and not found.cls.takes_predicate:
+                reason = "This transform works on whole batches: a predicate cannot decide about single records"
+                values[guard].errors.append(str(ConfigError.invalid(guard, config[guard], reason)))
 
     # --- converters ---------------------------------------------------------------------------------------------------
 
@@ -202,7 +235,7 @@ class Validator:
         definition: ConfigDef = getattr(self._plugins.find(config[key], kind).cls, "config", ConfigDef())
         settings = keys.with_prefix(config, f"{key}.")
         return [
-            ConfigInfo(replace(definition[value.name], name=f"{key}.{value.name}"), _prefixed(value, f"{key}."))
+            ConfigInfo(_below(f"{key}.", definition.get(value.name)), _prefixed(value, f"{key}."))
             for value in definition.validate(settings)
         ]
 
@@ -269,6 +302,12 @@ def _add(error: str, *values: ConfigValue) -> None:
 def _sorted_after(framework: ConfigDef, own: ConfigDef) -> ConfigDef:
     merged = list(framework + own)
     return ConfigDef(*merged[:2], *sorted(merged[2:], key=lambda key: key.name))
+
+
+def _below(prefix: str, key: Key | None) -> Key | None:
+    if key is None:
+        return None
+    return replace(key, name=prefix + key.name, dependents=tuple(prefix + name for name in key.dependents))
 
 
 def _prefixed(value: ConfigValue, prefix: str) -> ConfigValue:

@@ -24,7 +24,8 @@ from headgate.api.config import (
     one_of_any_case,
 )
 from headgate.model import Config
-from headgate.runtime.overrides import ALLOWLIST, POLICY, OverridePolicy
+from headgate.runtime.overrides import ALLOWLIST, POLICY, Overrides
+from headgate.runtime.plugins import Plugins
 
 SIMPLE_HEADER_CONVERTER: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
@@ -38,7 +39,7 @@ COMMON: Final = ConfigDef(
     Key("offset.flush.timeout.ms", LONG, 5000, at_least(1), LOW, "How long a commit may take."),
     Key("plugin.path", LIST, None, None, LOW, "Folders with plugins."),
     Key("config.providers", LIST, [], None, LOW, "Aliases of the config providers, each with its class and params."),
-    Key(POLICY, STRING, "All", None, MEDIUM, "Which client settings connectors may override."),
+    Key(POLICY, STRING, "All", None, MEDIUM, "Which client settings connectors may override; or a class."),
     Key(ALLOWLIST, LIST, [], None, MEDIUM, "The settings that the policy Allowlist allows."),
     Key("listeners", LIST, None, None, LOW, "URLs the REST API listens on."),
     Key("admin.listeners", LIST, None, None, LOW, "URLs of the admin endpoints; empty: none of them."),
@@ -123,12 +124,12 @@ class WorkerConfig:
     topic_tracking_reset: bool
     bootstrap_servers: str
     topic_creation: bool = True
-    override_policy: OverridePolicy = field(default_factory=OverridePolicy)
+    overrides: Overrides = field(default_factory=Overrides)
     exactly_once_sources: bool = False
 
     @classmethod
-    def parse(cls, raw: Config, keys: ConfigDef = STANDALONE) -> WorkerConfig:
-        """Raises ConfigError."""
+    def parse(cls, raw: Config, keys: ConfigDef = STANDALONE, plugins: Plugins | None = None) -> WorkerConfig:
+        """Raises ConfigError. Only classes that the file names are looked for among the `plugins`."""
         parsed = keys.parse(raw)
         return cls(
             raw=dict(raw),
@@ -140,7 +141,7 @@ class WorkerConfig:
             topic_tracking_reset=parsed["topic.tracking.allow.reset"],
             bootstrap_servers=",".join(parsed["bootstrap.servers"]),
             topic_creation=parsed["topic.creation.enable"],
-            override_policy=OverridePolicy.parse(parsed),
+            overrides=Overrides.parse(parsed, raw, plugins),
             exactly_once_sources=parsed.get("exactly.once.source.support", "disabled").lower() == "enabled",
         )
 

@@ -24,6 +24,7 @@ from headgate.api import (
     STRING,
     ConfigDef,
     ConfigError,
+    ConfigValue,
     Key,
     Recommender,
     Width,
@@ -332,3 +333,44 @@ def test_definitions_add_up_and_the_later_key_wins_in_the_earlier_s_place() -> N
 def test_a_key_is_declared_once() -> None:
     with pytest.raises(ValueError, match="keys declared twice: \\['a'\\]"):
         ConfigDef(Key("a", STRING), Key("a", INT))
+
+
+class BySize(Recommender):
+    """Remembers what it was asked with."""
+
+    asked: list[tuple[str, dict[str, Any]]] = []
+
+    def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[Any]:
+        self.asked.append((name, dict(parsed)))
+        return ["small"] if parsed["size"] < 10 else ["large"]
+
+    def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
+        return bool(parsed["size"])
+
+
+SIZED = ConfigDef(
+    Key("size", INT, 5, at_least(0), dependents=("kind",), group="Shape"),
+    Key("kind", STRING, "", recommender=BySize()),
+)
+
+
+def test_keys_below_a_prefix_have_their_dependents_and_recommenders_there() -> None:
+    BySize.asked.clear()
+    whole = ConfigDef(Key("other", STRING, "x")) + SIZED.embedded("transforms.t.", "Transforms: t")
+    assert whole.names == ["other", "transforms.t.size", "transforms.t.kind"]
+    assert whole["transforms.t.size"].dependents == ("transforms.t.kind",)
+    assert [key.group for key in whole] == [None, "Transforms: t: Shape", "Transforms: t"]
+    found = {value.name: value for value in whole.validate({"transforms.t.size": "12"})}
+    assert found["transforms.t.kind"].recommended_values == ["large"]
+    assert BySize.asked == [("kind", {"size": 12, "kind": ""})]
+    found = {value.name: value for value in whole.validate({"transforms.t.size": "0"})}
+    assert not found["transforms.t.kind"].visible
+    (error,) = next(value.errors for value in whole.validate({"transforms.t.size": "-1"}) if value.errors)
+    assert error == "Invalid value -1 for configuration transforms.t.size: Value must be at least 0"
+
+
+def test_a_dependent_that_nobody_declared_is_an_error_of_its_own() -> None:
+    keys = ConfigDef(Key("a", STRING, "", dependents=("b", "z")), Key("b", STRING, "", dependents=("z",)))
+    first, second, third = keys.validate({})
+    assert (first.errors, second.errors) == ([], [])
+    assert third == ConfigValue("z", errors=["z is referred in the dependents, but not defined."], visible=False)

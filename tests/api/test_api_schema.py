@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import datetime as dt
 import pickle
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -215,3 +216,21 @@ def test_structs_travel_to_executors_and_back() -> None:
 
 def test_a_struct_is_shown_as_in_java() -> None:
     assert str(Struct(struct({"f": STRING, "g": OPTIONAL_STRING}), {"f": "ok"})) == "Struct{f=ok}"
+
+
+def test_all_values_of_a_struct_at_once() -> None:
+    schema = struct({"a": INT32, "b": replace(STRING, default="x"), "c": OPTIONAL_STRING})
+    values = [1, None, None]
+    made = Struct.of(schema, values)
+    assert made.values is values
+    assert made == Struct(schema, {"a": 1})
+    assert (made["b"], made.get_without_default("b")) == ("x", None)
+    assert Struct(schema, {"c": "y"}).values == [None, None, "y"]
+    assert pickle.loads(pickle.dumps(made)) == made
+
+
+def test_a_struct_of_values_is_not_checked_until_it_is_asked_to_be() -> None:
+    made = Struct.of(POINT, [1, "two"])
+    assert made["y"] == "two"
+    with pytest.raises(DataError, match='for field "y"'):
+        made.validate()

@@ -68,7 +68,8 @@ class TestInstalled:
         listed = [(list(Kind).index(each.kind), each.name) for each in Plugins.discover().all]
         assert listed == sorted(listed)
         assert [kind.value for kind in Kind] == [
-            "sink", "source", "transformation", "predicate", "converter", "header_converter", "config_provider"
+            "sink", "source", "transformation", "predicate", "converter", "header_converter", "config_provider",
+            "override_policy",
         ]  # fmt: skip
 
     @pytest.mark.parametrize(

@@ -42,6 +42,10 @@ class Shout(Transform[Record]):
         return record
 
 
+class Choir(Shout):
+    takes_predicate = False
+
+
 class IsLoud(Predicate[Record]):
     config = ConfigDef(Key("from", INT))
 
@@ -106,7 +110,7 @@ class Sloppy(SinkConnector):
 
 PLUGINS = Plugins(
     [
-        FileStreamSourceConnector, FileStreamSinkConnector, Picky, Silent, Sloppy, Shout, IsLoud, Counting,
+        FileStreamSourceConnector, FileStreamSinkConnector, Picky, Silent, Sloppy, Shout, Choir, IsLoud, Counting,
         StringConverter, JsonConverter, SimpleHeaderConverter,
     ]
 )  # fmt: skip
@@ -461,6 +465,18 @@ class TestTransforms:
         )
         assert errors(infos) == {"transforms.t.predicate": [text]}
 
+    def test_a_transform_of_batches_takes_no_predicate(self) -> None:
+        infos = source(
+            transforms="t", transforms_t_type="Choir", transforms_t_predicate="p", predicates="p",
+            predicates_p_type="IsLoud", predicates_p_from="3",
+        )  # fmt: skip
+        text = (
+            "Invalid value p for configuration transforms.t.predicate: This transform works on whole batches: a"
+            " predicate cannot decide about single records"
+        )
+        assert errors(infos) == {"transforms.t.predicate": [text]}
+        assert errors(source(transforms="t", transforms_t_type="Choir")) == {}
+
     def test_keys_of_predicates_are_checked(self) -> None:
         infos = source(predicates="p,q", predicates_p_type="IsLoud", predicates_q_type="Shout")
         assert errors(infos) == {
@@ -523,6 +539,59 @@ class TestConverters:
     def test_blanks_around_its_name_do_no_harm(self) -> None:
         infos = source(value_converter=" Counting ")
         assert (infos.error_count, names(infos)[-1]) == (0, "value.converter.sign")
+
+
+class TestRecommendations:
+    def test_classes_are_recommended_where_a_class_is_wanted(self) -> None:
+        found = source(transforms="s", predicates="p", **{"transforms.s.type": "Shout", "predicates.p.type": "IsLoud"})
+        recommended = {
+            info.value.name: info.value.recommended_values for info in found.configs if info.value is not None
+        }
+        assert any(name.endswith(".Shout") for name in recommended["transforms.s.type"])
+        assert any(name.endswith(".IsLoud") for name in recommended["predicates.p.type"])
+        json, simple = (f"headgate.pipeline.converters.{each}" for each in ("json.JsonConverter", "simple_header"))
+        assert json in recommended["value.converter"]
+        assert json in recommended["key.converter"]
+        assert any(name.startswith(simple) for name in recommended["header.converter"])
+
+    def test_keys_of_a_transform_see_each_other_by_their_own_names(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        class Louder(Recommender):
+            def valid_values(self, name: str, parsed: Mapping[str, Any]) -> list[str]:
+                return [f"{name} at {parsed['volume']}"]
+
+        definition = ConfigDef(
+            Key("volume", INT, 5, dependents=("echo", "missing")), Key("echo", STRING, "", recommender=Louder())
+        )
+        monkeypatch.setattr(Shout, "config", definition)
+        found = source(transforms="s", **{"transforms.s.type": "Shout", "transforms.s.volume": "7"})
+        echo, volume = entry(found, "transforms.s.echo"), entry(found, "transforms.s.volume")
+        assert echo.value is not None
+        assert echo.value.recommended_values == ["echo at 7"]
+        assert volume.key is not None
+        assert volume.key.dependents == ("transforms.s.echo", "transforms.s.missing")
+        undefined = "transforms.s.missing"
+        assert errors(found) == {undefined: [f"{undefined} is referred in the dependents, but not defined."]}
+        assert found.error_count == 1
+
+
+class TestUnavailable:
+    """A plugin that is there, but misses something of its own."""
+
+    @pytest.fixture(autouse=True)
+    def without_a_library(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for cls in (Shout, Counting, Picky):
+            monkeypatch.setattr(cls, "unavailable", classmethod(lambda cls: "pip install acme"))
+
+    def test_where_a_connector_names_it(self) -> None:
+        config = {"transforms": "s", "transforms.s.type": "Shout", "value.converter": "Counting"}
+        assert errors(validate("FileStreamSource", file="f", topic="t", **config)) == {
+            key: [f"Invalid value {name} for configuration {key}: pip install acme"]
+            for key, name in (("value.converter", "Counting"), ("transforms.s.type", "Shout"))
+        }
+
+    def test_a_connector(self) -> None:
+        with pytest.raises(BadRequest, match=r"^Invalid value Picky for configuration connector.class: pip install"):
+            validate("Picky")
 
 
 def test_the_message_of_a_refused_config_lists_all_that_is_wrong() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from headgate.api import ConfigError
-from headgate.runtime.overrides import OverridePolicy
+from headgate.runtime.overrides import Listed
 from headgate.runtime.worker_config import DISTRIBUTED, STANDALONE, WorkerConfig, unknown_keys
 
 REQUIRED = {
@@ -75,12 +75,12 @@ def test_keys_below_a_prefix() -> None:
 
 
 def test_who_may_override_what() -> None:
-    assert WorkerConfig.parse(REQUIRED).override_policy == OverridePolicy("All")
+    assert WorkerConfig.parse(REQUIRED).overrides.policy == Listed("All")
     keys = {"connector.client.config.override.policy": "Allowlist"}
-    assert WorkerConfig.parse({**REQUIRED, **keys}).override_policy == OverridePolicy("Allowlist", frozenset())
+    assert WorkerConfig.parse({**REQUIRED, **keys}).overrides.policy == Listed("Allowlist", frozenset())
     keys["connector.client.config.override.allowlist"] = "acks, linger.ms"
-    chosen = WorkerConfig.parse({**REQUIRED, **keys}).override_policy
-    assert chosen == OverridePolicy("Allowlist", frozenset({"acks", "linger.ms"}))
+    chosen = WorkerConfig.parse({**REQUIRED, **keys}).overrides.policy
+    assert chosen == Listed("Allowlist", frozenset({"acks", "linger.ms"}))
     with pytest.raises(ConfigError, match="Must be one of"):
         WorkerConfig.parse({**REQUIRED, "connector.client.config.override.policy": "Some"})
 

@@ -81,6 +81,11 @@ class JsonConverter(Converter, HeaderConverter):
         self._read: _Cache[bytes, tuple[Schema, bool]] = _Cache(size)
         self._fixed = self._fixed_schema(self.settings["schema.content"])
 
+    @property
+    def enveloped(self) -> bool:
+        """Whether the text holds a schema beside the value, or has one that the configuration gives."""
+        return self._envelope
+
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         if schema is None:
             if value is None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import orjson
 
+from headgate.pipeline.nesting import DEEPEST
 from headgate.pipeline.text import decimal_text, double_text
 
 
@@ -127,10 +128,7 @@ def exact_loads(data: bytes) -> Any:
     start = _after_blank(source, 0)
     if start == len(source):
         return MISSING
-    try:
-        tree, end = _value(source, start)
-    except RecursionError:
-        raise ValueError("Document is nested too deep") from None
+    tree, end = _value(source, start, 0)
     # Anything may follow the first value, but not on the heels of a number.
     if isinstance(tree, int | Decimal) and not isinstance(tree, bool) and source[end : end + 1].strip(" \t\n\r"):
         raise ValueError(f"Expected space separating root-level values at {end}")
@@ -168,12 +166,15 @@ def _after_blank(source: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _value(source: str, at: int) -> tuple[Any, int]:
+def _value(source: str, at: int, depth: int) -> tuple[Any, int]:
+    """`depth` is how many lists and objects it is in."""
     first = source[at : at + 1]
     if first == '"':
         return _scan_string(source, at + 1, True)
     if first in ("{", "["):
-        return _object(source, at + 1) if first == "{" else _list(source, at + 1)
+        if depth == DEEPEST:
+            raise ValueError(f"Document nesting depth ({depth + 1}) exceeds the maximum allowed ({DEEPEST})")
+        return (_object if first == "{" else _list)(source, at + 1, depth + 1)
     number = _NUMBER.match(source, at)
     if number:
         return _number(number), number.end()
@@ -189,20 +190,20 @@ def _number(found: re.Match[str]) -> int | Decimal:
     return Decimal(found[0]) if found[1] or found[2] else int(found[0])
 
 
-def _list(source: str, at: int) -> tuple[list[Any], int]:
+def _list(source: str, at: int, depth: int) -> tuple[list[Any], int]:
     items: list[Any] = []
     at = _after_blank(source, at)
     if source[at : at + 1] == "]":
         return items, at + 1
     while True:
-        item, at = _value(source, at)
+        item, at = _value(source, at, depth)
         items.append(item)
         at, ended = _separator(source, at, "]")
         if ended:
             return items, at
 
 
-def _object(source: str, at: int) -> tuple[dict[str, Any], int]:
+def _object(source: str, at: int, depth: int) -> tuple[dict[str, Any], int]:
     members: dict[str, Any] = {}
     at = _after_blank(source, at)
     if source[at : at + 1] == "}":
@@ -214,7 +215,7 @@ def _object(source: str, at: int) -> tuple[dict[str, Any], int]:
         at = _after_blank(source, at)
         if source[at : at + 1] != ":":
             raise ValueError(f"Was expecting a colon to separate field name and value at {at}")
-        members[name], at = _value(source, _after_blank(source, at + 1))
+        members[name], at = _value(source, _after_blank(source, at + 1), depth)
         at, ended = _separator(source, at, "}")
         if ended:
             return members, at

@@ -118,8 +118,14 @@ def _map_tree(schema: Schema, value: Mapping[Any, Any], options: Options) -> Any
 def _struct_tree(schema: Schema, value: Struct, options: Options) -> dict[str, Any]:
     if value.schema is not schema and value.schema != schema:
         raise DataError("Mismatching schema.")
-    get = value.__getitem__ if options.replace_null else value.get_without_default
-    return {member.name: to_tree(member.schema, get(member.name), options) for member in schema.fields}
+    tree = {}
+    for member, item in zip(schema.fields, value.values, strict=True):
+        try:
+            tree[member.name] = to_tree(member.schema, item, options)
+        except DataError as error:
+            error.within(member.name)
+            raise
+    return tree
 
 
 def _decimal_tree(schema: Schema, value: Any, options: Options) -> Any:
@@ -232,7 +238,11 @@ def _read_struct(schema: Schema, node: Any, options: Options) -> Struct:
         raise DataError(f"Structs should be encoded as JSON objects, but found {node_type(node)}")
     result = Struct(schema)
     for member in schema.fields:
-        value = from_tree(member.schema, node.get(member.name), options)
+        try:
+            value = from_tree(member.schema, node.get(member.name), options)
+        except DataError as error:
+            error.within(member.name)
+            raise
         if value is None:
             validate_value(member.schema, None, member.name)
         else:

@@ -16,6 +16,7 @@ from headgate.pipeline.converters.registry.avro import AvroConverter
 from headgate.pipeline.converters.registry.converter import RegistryConverter
 from headgate.pipeline.converters.registry.json_schema import JsonSchemaConverter
 from headgate.pipeline.converters.registry.protobuf import ProtobufConverter
+from headgate.pipeline.converters.string import StringConverter
 from headgate.runtime.plugins import GROUP, Kind, Plugins
 from headgate.runtime.validator import Validator, failure_message
 
@@ -65,6 +66,23 @@ def test_without_the_extra_a_connector_is_refused(
     found = validator.validate({**config, **given})
     assert found.error_count > 0
     assert 'pip install "headgate[registry]"' in failure_message(found)
+
+
+@every_class
+@pytest.mark.parametrize("key", ["key.converter", "value.converter"])
+def test_without_the_extra_the_converter_of_the_worker_file_is_refused_too(
+    name: str, cls: type[RegistryConverter], needed: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = {key: name, f"{key}.schema.registry.url": "http://127.0.0.1:1"}
+    validator = Validator(Plugins([FileStreamSinkConnector, StringConverter, cls]), worker)
+    config = {"connector.class": "FileStreamSink", "name": "n", "topics": "t", "file": "f"}
+    assert validator.validate(config).error_count == 0
+    monkeypatch.setitem(sys.modules, needed, None)
+    found = validator.validate(config)
+    assert found.error_count == 1
+    assert f"Invalid value {name} for configuration {key}: Converters of a schema registry" in failure_message(found)
+    assert 'pip install "headgate[registry]"' in failure_message(found)
+    assert validator.validate({**config, key: "StringConverter"}).error_count == 0
 
 
 def test_with_the_extra_a_connector_is_accepted() -> None:

@@ -14,14 +14,15 @@ from headgate.pipeline.converters.registry.avro_schema import AvroOptions, avro_
 from headgate.pipeline.converters.registry.avro_value import decoder, encoder, has_unions
 from headgate.pipeline.converters.registry.client import Text
 from headgate.pipeline.converters.registry.converter import Read, RegistryConverter, Write
-from headgate.pipeline.converters.registry.keys import registry_keys
+from headgate.pipeline.converters.registry.keys import REGISTRY_KEYS
 from headgate.pipeline.converters.registry.wire import HEADER, header
 
 
 class AvroConverter(RegistryConverter):
     aliases = ("io.confluent.connect.avro.AvroConverter",)
     kind = "AVRO"
-    config = registry_keys("confluent_kafka.schema_registry", "fastavro") + ConfigDef(
+    needs = ("confluent_kafka.schema_registry", "fastavro")
+    config = REGISTRY_KEYS + ConfigDef(
         Key("enhanced.avro.schema.support", BOOLEAN, default=False, doc="Keep enums, and the namespaces in unions."),
         Key("connect.meta.data", BOOLEAN, default=True, importance=LOW, doc="Keep in Avro what only Connect knows."),
     )

@@ -13,7 +13,6 @@ from headgate.pipeline.converters.json_value import wrap
 from headgate.pipeline.converters.registry import avro_names as names
 from headgate.pipeline.converters.registry.avro_schema import AvroOptions
 from headgate.pipeline.converters.registry.converter import has_text_keys, member_schemas
-from headgate.pipeline.converters.registry.structs import struct_of, values_of
 
 Step = Callable[[Any], Any]
 
@@ -82,7 +81,14 @@ def _struct_encoder(schema: Schema) -> Step:
     parts = [(member.name, encoder(member.schema)) for member in schema.fields]
 
     def encode(value: Struct) -> dict[str, Any]:
-        return {name: step(each) for (name, step), each in zip(parts, values_of(value), strict=True)}
+        made = {}
+        for (name, step), each in zip(parts, value.values, strict=True):
+            try:
+                made[name] = step(each)
+            except DataError as error:
+                error.within(name)
+                raise
+        return made
 
     return encode
 
@@ -91,7 +97,7 @@ def _union_encoder(schema: Schema) -> Step:
     parts = [(_branch(member.schema), _encoder(member.schema)) for member in schema.fields]
 
     def encode(value: Struct) -> tuple[str, Any] | None:
-        for (branch, step), each in zip(parts, values_of(value), strict=True):
+        for (branch, step), each in zip(parts, value.values, strict=True):
             if each is not None:
                 return branch, step(each)
         if schema.optional:
@@ -171,8 +177,19 @@ def _struct_decoder(schema: Schema, options: AvroOptions) -> Step:
     parts = [(member.name, decoder(member.schema, options)) for member in schema.fields]
     if len(parts) > 1 and all(step is _same for _, step in parts):
         get = itemgetter(*(name for name, _ in parts))
-        return lambda value: struct_of(schema, list(get(value)))
-    return lambda value: struct_of(schema, [step(value[name]) for name, step in parts])
+        return lambda value: Struct.of(schema, list(get(value)))
+
+    def decode(value: Any) -> Struct:
+        values = []
+        for name, step in parts:
+            try:
+                values.append(step(value[name]))
+            except DataError as error:
+                error.within(name)
+                raise
+        return Struct.of(schema, values)
+
+    return decode
 
 
 def _union_decoder(schema: Schema, options: AvroOptions) -> Step:
@@ -184,7 +201,7 @@ def _union_decoder(schema: Schema, options: AvroOptions) -> Step:
             if member.name == names.member_name(named, options.enhanced) if named else _is_a(member.schema, plain):
                 values = [None] * len(parts)
                 values[member.index] = step(plain)
-                return struct_of(schema, values)
+                return Struct.of(schema, values)
         raise DataError(f"Did not find matching union field for data: {plain!r}")
 
     return decode

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
-from headgate.api import Converter, DataError, Schema, SchemaType
+from headgate.api import ConfigError, Converter, DataError, Schema, SchemaType
 from headgate.api.schema import BOOLEAN, BYTES, FLOAT64, INT64, STRING, validate_value
 from headgate.pipeline.converters.registry.client import Registry, Text
 from headgate.pipeline.converters.registry.keys import cache_size
@@ -19,6 +20,8 @@ Write = Callable[[Any], bytes]
 Read = Callable[[bytes], tuple[Schema | None, Any]]
 """All bytes of a record, the id included, as schema and value. Raises DataError."""
 
+INSTALL: Final = 'pip install "headgate[registry]"'
+
 _PLAIN: Final[Mapping[type, Schema]] = {str: STRING, bytes: BYTES, bool: BOOLEAN, int: INT64, float: FLOAT64}
 
 
@@ -27,8 +30,22 @@ class RegistryConverter(Converter):
 
     kind: ClassVar[str]
     fmt: ClassVar[str | None] = None
+    needs: ClassVar[tuple[str, ...]]
+    """Modules that the extra brings."""
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        for module in cls.needs:
+            try:
+                importlib.import_module(module)
+            except ImportError as error:
+                return f"Converters of a schema registry need what is not installed: {INSTALL} ({error})"
+        return None
 
     def configure(self, config: Mapping[str, str], *, is_key: bool) -> None:
+        problem = self.unavailable()
+        if problem is not None:
+            raise ConfigError(problem)
         self.settings = self.config.parse(config)
         self._subjects = Subjects(self.settings, is_key=is_key)
         self.registry = Registry(self.settings, self.kind, self.fmt)

@@ -20,14 +20,15 @@ from headgate.pipeline.converters.registry.json_schema_tree import (
     schema_text,
 )
 from headgate.pipeline.converters.registry.json_schema_value import from_json, to_json
-from headgate.pipeline.converters.registry.keys import registry_keys, require
+from headgate.pipeline.converters.registry.keys import REGISTRY_KEYS
 from headgate.pipeline.converters.registry.wire import HEADER, header
 
 
 class JsonSchemaConverter(RegistryConverter):
     aliases = ("io.confluent.connect.json.JsonSchemaConverter",)
     kind = "JSON"
-    config = registry_keys("confluent_kafka.schema_registry") + ConfigDef(
+    needs = ("confluent_kafka.schema_registry", "jsonschema")
+    config = REGISTRY_KEYS + ConfigDef(
         Key(
             "decimal.format",
             STRING,
@@ -50,8 +51,6 @@ class JsonSchemaConverter(RegistryConverter):
         super().configure(config, is_key=is_key)
         self._options = Options(numeric_decimals=self.settings["decimal.format"].upper() == "NUMERIC")
         self._schema_options = JsonSchemaOptions(self.settings["use.optional.for.nonrequired"])
-        if self.settings["json.fail.invalid.schema"]:
-            require(["jsonschema"])
 
     def writer(self, topic: str, schema: Schema) -> Write:
         tree = json_schema(schema)

@@ -6,14 +6,13 @@ field is set. The rest is JsonConverter's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from headgate.api import DataError, Schema, SchemaType, Struct
+from headgate.api import DataError, Field, Schema, SchemaType, Struct
 from headgate.pipeline.converters.json_value import Options, from_tree, node_type, to_tree
 from headgate.pipeline.converters.registry.converter import has_text_keys
-from headgate.pipeline.converters.registry.structs import struct_of, values_of
 
 ONE_OF: Final = "io.confluent.connect.json.OneOf"
 _INTEGERS: Final = (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64)
@@ -46,13 +45,21 @@ def to_json(schema: Schema, value: Any, options: Options) -> Any:
 
 
 def _struct_json(schema: Schema, value: Struct, options: Options) -> Any:
-    pairs = zip(schema.fields, values_of(value), strict=True)
+    pairs = zip(schema.fields, value.values, strict=True)
     if schema.name == ONE_OF:
         for member, each in pairs:
             if each is not None:
                 return to_json(member.schema, each, options)
         return to_json(schema, None, options)
-    return {member.name: to_json(member.schema, each, options) for member, each in pairs}
+    return {member.name: _of_field(to_json, member, each, options) for member, each in pairs}
+
+
+def _of_field(convert: Callable[[Schema, Any, Options], Any], member: Field, value: Any, options: Options) -> Any:
+    try:
+        return convert(member.schema, value, options)
+    except DataError as error:
+        error.within(member.name)
+        raise
 
 
 def from_json(schema: Schema, node: Any, options: Options) -> Any:
@@ -96,7 +103,8 @@ def _struct(schema: Schema, node: Any, options: Options) -> Struct:
         raise DataError(f"Did not find matching oneof field for data: {node_type(node)}")
     if not isinstance(node, dict):
         raise DataError(f"Structs should be encoded as JSON objects, but found {node_type(node)}")
-    return struct_of(schema, [from_json(each.schema, node.get(each.name), options) for each in schema.fields])
+    values = [_of_field(from_json, each, node.get(each.name), options) for each in schema.fields]
+    return Struct.of(schema, values)
 
 
 def _is_a(schema: Schema, node: Any) -> bool:

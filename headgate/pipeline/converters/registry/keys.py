@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterable
 from typing import Any, Final
 
 from headgate.api import (
@@ -24,47 +22,22 @@ from headgate.api import (
 from headgate.pipeline.converters.registry.subjects import STRATEGIES, TOPIC
 from headgate.pipeline.converters.type_key import CONVERTER_TYPE
 
-INSTALL: Final = 'pip install "headgate[registry]"'
 URL: Final = "schema.registry.url"
 SSL: Final = "schema.registry.ssl."
-
-
-def require(modules: Iterable[str]) -> None:
-    """Raises ConfigError, which says what to install, unless all of these can be imported."""
-    for module in modules:
-        try:
-            importlib.import_module(module)
-        except ImportError as error:
-            raise ConfigError(
-                f"Converters of a schema registry need what is not installed: {INSTALL} ({error})"
-            ) from None
-
-
-def registry_keys(*modules: str) -> ConfigDef:
-    """The keys of a converter that needs these modules."""
-
-    def check_url(name: str, value: Any) -> None:
-        require(modules)
-        non_empty(name, value)
-        # A URL that is missing has been reported already.
-        for url in (value or "").split(",") if value else ():
-            if not url.strip().startswith(("http://", "https://")):
-                raise ConfigError.invalid(name, value, "Expected URLs that start with http:// or https://")
-
-    return ConfigDef(
-        CONVERTER_TYPE,
-        Key(URL, STRING, validator=check_url, importance=HIGH, doc="URLs of the registry, separated by commas."),
-        *_LOGIN,
-        *_TLS,
-        *_SCHEMAS,
-        *_PATIENCE,
-    )
 
 
 def cache_size(settings: dict[str, Any]) -> int:
     """Confluent's key has an odd name; people write the other one too."""
     size = settings["schemas.cache.size"]
     return int(settings["schemas.cache.config"] if size is None else size)
+
+
+def _urls(name: str, value: Any) -> None:
+    non_empty(name, value)
+    # A URL that is missing has been reported already.
+    for url in (value or "").split(",") if value else ():
+        if not url.strip().startswith(("http://", "https://")):
+            raise ConfigError.invalid(name, value, "Expected URLs that start with http:// or https://")
 
 
 def _strategy(name: str, value: Any) -> None:
@@ -126,4 +99,13 @@ _PATIENCE: Final = (
     Key("max.retries", INT, default=3, validator=at_least(0), importance=LOW, doc="Of one request that got no answer."),
     Key("retries.wait.ms", INT, default=1000, validator=at_least(0), importance=LOW, doc="Longest first pause."),
     Key("retries.max.wait.ms", INT, default=20_000, validator=at_least(0), importance=LOW, doc="Longest pause."),
+)
+
+REGISTRY_KEYS: Final = ConfigDef(
+    CONVERTER_TYPE,
+    Key(URL, STRING, validator=_urls, importance=HIGH, doc="URLs of the registry, separated by commas."),
+    *_LOGIN,
+    *_TLS,
+    *_SCHEMAS,
+    *_PATIENCE,
 )

@@ -9,7 +9,7 @@ from headgate.api import BOOLEAN, LOW, ConfigError, DataError, Key, Schema
 from headgate.api.config import ConfigDef
 from headgate.pipeline.converters.registry.client import Text
 from headgate.pipeline.converters.registry.converter import Read, RegistryConverter, Write
-from headgate.pipeline.converters.registry.keys import registry_keys
+from headgate.pipeline.converters.registry.keys import REGISTRY_KEYS
 from headgate.pipeline.converters.registry.protobuf_connect import connect_schema
 from headgate.pipeline.converters.registry.protobuf_files import described, message_at, parsed, place_of
 from headgate.pipeline.converters.registry.protobuf_names import ProtobufOptions
@@ -22,7 +22,8 @@ class ProtobufConverter(RegistryConverter):
     aliases = ("io.confluent.connect.protobuf.ProtobufConverter",)
     kind = "PROTOBUF"
     fmt = "serialized"
-    config = registry_keys("confluent_kafka.schema_registry", "google.protobuf", "google.type.date_pb2") + ConfigDef(
+    needs = ("confluent_kafka.schema_registry", "google.protobuf", "google.type.date_pb2")
+    config = REGISTRY_KEYS + ConfigDef(
         Key("enhanced.protobuf.schema.support", BOOLEAN, default=False, doc="Keep packages in the names of structs."),
         Key("optional.for.nullables", BOOLEAN, default=False, importance=LOW, doc="Nullable fields are `optional`."),
         Key("wrapper.for.nullables", BOOLEAN, default=False, importance=LOW, doc="Nullable fields are wrapped."),

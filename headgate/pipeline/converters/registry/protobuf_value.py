@@ -13,7 +13,6 @@ from headgate.pipeline import logical
 from headgate.pipeline.converters.json_value import wrap
 from headgate.pipeline.converters.registry import protobuf_names as names
 from headgate.pipeline.converters.registry.protobuf_connect import real_oneofs
-from headgate.pipeline.converters.registry.structs import struct_of, values_of
 
 Fill = Callable[[Any, Any], None]
 """Puts a value into a message."""
@@ -30,20 +29,24 @@ def _same(value: Any) -> Any:
 
 def filler(schema: Schema, descriptor: Any) -> Fill:
     """Fills a message of this descriptor with a struct of this schema. It raises DataError."""
-    parts: list[tuple[Schema, Fill]] = []
+    parts: list[tuple[str, Schema, Fill]] = []
     for member in schema.fields:
         if member.schema.type is SchemaType.STRUCT and (member.schema.name or "").startswith(names.UNION):
-            parts.append((member.schema, _union(member.schema, descriptor)))
+            parts.append((member.name, member.schema, _union(member.schema, descriptor)))
         else:
-            parts.append((member.schema, _setter(member.name, member.schema, descriptor)))
+            parts.append((member.name, member.schema, _setter(member.name, member.schema, descriptor)))
 
     def fill(message: Any, value: Struct) -> None:
-        for (inner, put), each in zip(parts, values_of(value), strict=True):
+        for (name, inner, put), each in zip(parts, value.values, strict=True):
             found = inner.default if each is None else each
-            if found is not None:
-                put(message, found)
-            elif not inner.optional:
-                raise DataError(f"Found null value for non-optional schema {inner}")
+            try:
+                if found is not None:
+                    put(message, found)
+                elif not inner.optional:
+                    raise DataError(f"Found null value for non-optional schema {inner}")
+            except DataError as error:
+                error.within(name)
+                raise
 
     return fill
 
@@ -52,7 +55,7 @@ def _union(schema: Schema, descriptor: Any) -> Fill:
     setters = [_setter(member.name, member.schema, descriptor) for member in schema.fields]
 
     def put(message: Any, value: Struct) -> None:
-        for setter, each in zip(setters, values_of(value), strict=True):
+        for setter, each in zip(setters, value.values, strict=True):
             if each is not None:
                 setter(message, each)
                 return
@@ -206,7 +209,18 @@ def taker(schema: Schema, descriptor: Any) -> Take:
             field = descriptor.fields_by_name[member.name]
             may_miss = not field.is_repeated and (field.message_type is not None or member.name in marked)
             parts.append(_getter(member.schema, field, may_miss))
-    return lambda message: struct_of(schema, [part(message) for part in parts])
+
+    def take(message: Any) -> Struct:
+        values = []
+        for member, part in zip(schema.fields, parts, strict=True):
+            try:
+                values.append(part(message))
+            except DataError as error:
+                error.within(member.name)
+                raise
+        return Struct.of(schema, values)
+
+    return take
 
 
 def _getter(schema: Schema, field: Any, may_miss: bool) -> Take:
@@ -229,7 +243,7 @@ def _union_taker(schema: Schema, oneof: str, descriptor: Any) -> Take:
         index, get = takers[which]
         values: list[Any] = [None] * len(takers)
         values[index] = get(message)
-        return struct_of(schema, values)
+        return Struct.of(schema, values)
 
     return take
 
