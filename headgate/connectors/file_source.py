@@ -257,14 +257,11 @@ class LineBuffer:
         return len(self._rest)
 
     def feed(self, block: bytes) -> None:
-        import pyarrow as pa
-
         end = max(block.rfind(b"\n"), block.rfind(b"\r", 0, len(block) - 1)) + 1
         # Only now is it known what the \r before this block was: the end of a line, alone or with the \n that follows.
         if end or self._rest.endswith(b"\r"):
-            # The three line ends of bytes.splitlines are ours; str.splitlines knows more of them.
-            lines = (bytes(self._rest) + block[:end]).splitlines(keepends=True)
-            self._chunks.append(pa.array(lines, pa.binary()))
+            lines = _split(bytes(self._rest) + block[:end])
+            self._chunks.append(lines)
             self._count += len(lines)
             self._rest = bytearray()
         self._rest += block[end:]
@@ -286,6 +283,19 @@ class LineBuffer:
         raw = pa.chunked_array(taken, pa.binary())
         # A line holds no \r and no \n but at its end, so that nothing else can be stripped here.
         return pc.ascii_rtrim(_decoded(raw), characters="\r\n"), pc.sum(pc.binary_length(raw)).as_py() or 0
+
+
+def _split(data: bytes) -> pa.BinaryArray:
+    """Lines with their ends. Where there is no carriage return, Arrow need only be told where they end."""
+    import numpy as np
+    import pyarrow as pa
+
+    if b"\r" in data:
+        # The three line ends of bytes.splitlines are ours; str.splitlines knows more of them.
+        return pa.array(data.splitlines(keepends=True), pa.binary())
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 0x0A) + 1
+    edges = np.concatenate(([0], ends)).astype(np.int32)
+    return pa.Array.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(edges), pa.py_buffer(data)])
 
 
 def _decoded(raw: pa.ChunkedArray) -> pa.ChunkedArray:

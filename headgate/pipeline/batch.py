@@ -77,9 +77,12 @@ def produced(rows: Iterable[Produced]) -> pa.Table:
 
 
 def slim(table: pa.Table) -> pa.Table:
-    """PRODUCED rows for the way to the worker: without the columns that hold nothing, and a topic named once."""
+    """PRODUCED rows for the way to the worker: without the columns that hold nothing, and a topic named once. Without
+    the column `row`, too, where it says what all can see: that none was left out."""
     count = table.num_rows
     kept = [name for name in PRODUCED.names[2:] if name == "value" or table.column(name).null_count < count]
+    if count and table.column("row")[-1].as_py() != count - 1:
+        kept = ["row", *kept]
     topics = table.column("topic").unique()
     topic = table.column("topic")
     if len(topics) == 1:
@@ -126,11 +129,17 @@ def rows(batch: Batch, columns: Sequence[str], absent: Sequence[Any]) -> Iterato
 
 def to_ipc(batch: Batch) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write(batch)
+    write_ipc(batch, sink)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
-def from_ipc(data: bytes) -> pa.Table:
+def write_ipc(batch: Batch, file: Any) -> None:
+    """To a stream of pyarrow's."""
+    with pa.ipc.new_stream(file, batch.schema) as writer:
+        writer.write(batch)
+
+
+def from_ipc(data: Any) -> pa.Table:
+    """From bytes or a buffer; not copied."""
     with pa.ipc.open_stream(data) as reader:
         return reader.read_all()

@@ -11,17 +11,21 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
 from headgate.api import ConnectError, Schema, SinkRecord, SourceRecord, SourceTable
 from headgate.model import ChainSpec
-from headgate.pipeline.batch import Batch, from_ipc, slim, to_ipc
+from headgate.pipeline.batch import Batch, from_ipc, slim, to_ipc, write_ipc
 from headgate.pipeline.failure import Failure, InternalSinkRecord
 from headgate.pipeline.packed import INTERNAL_SINK_RECORDS, PROTOCOL, SINK_RECORDS, SOURCE_RECORDS, Packer
+from headgate.pipeline.shelf import SMALL, Payload, Shelf, drop, opened
 from headgate.pipeline.sink_chain import Kind, Output, SinkChain
 from headgate.pipeline.source_chain import SourceChain
+from headgate.pipeline.sql.rows import Origins
+from headgate.pipeline.sql.selected import Selected
 from headgate.pipeline.tolerance import Retry, ToleranceExceeded, Triage
 
 MOST_CHAINS: Final = 256
@@ -41,7 +45,18 @@ class SourceColumns:
     value_schema: Schema | None = None
 
 
-Work: TypeAlias = Output | SourceRecords | SourceColumns
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The payload is the Arrow table that a statement gave: the chain goes on with it."""
+
+    origins: Origins
+    output: Output | None
+    """Of a sink."""
+    size: int = 0
+    """Of the table, in bytes."""
+
+
+Work: TypeAlias = Output | SourceRecords | SourceColumns | Selection
 """What to do. An Output stands for the sink chain that gives it; its payload is an Arrow table of CONSUMED columns."""
 
 
@@ -50,9 +65,11 @@ class Job:
     chain: bytes
     """Of `pack_spec`. The same bytes mean the same chain."""
     work: Work
-    payload: bytes = b""
+    payload: Payload = b""
     retry: Retry | None = None
     """What has been tried with the first record already, when this is the rest of another job."""
+    shelf: Shelf | None = None
+    """Where to put the result, if it is large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +96,7 @@ class Rest:
 class Result:
     """What became of a job: a payload or an error, never both; and beside either, the records that failed."""
 
-    payload: bytes | None
+    payload: Payload | None
     error: str | None
     """The traceback, as text."""
     error_type: str | None
@@ -99,10 +116,13 @@ class Result:
         """Of a job whose output is records. Raises JobFailed."""
         return SINK_RECORDS.unpack(self._paid())
 
-    def _paid(self) -> bytes:
+    def _paid(self) -> Any:
+        """To be taken once: what lies on a shelf is gone from it afterwards."""
         if self.payload is None:
             raise JobFailed(self.error or "", self.error_type)
-        return self.payload
+        data = opened(self.payload)
+        drop(self.payload)
+        return data
 
 
 class JobFailed(ConnectError):
@@ -130,8 +150,13 @@ def source_records_job(chain: bytes, records: Sequence[SourceRecord]) -> Job:
     return Job(chain, SourceRecords(), SOURCE_RECORDS.pack(records))
 
 
-def source_columns_job(chain: bytes, table: SourceTable) -> Job:
-    return Job(chain, SourceColumns(table.topic, table.key_schema, table.value_schema), to_ipc(table.table))
+def source_columns_job(chain: bytes, table: SourceTable, shelf: Shelf | None = None) -> Job:
+    work = SourceColumns(table.topic, table.key_schema, table.value_schema)
+    return Job(chain, work, _table_payload(table.table, shelf), shelf=shelf)
+
+
+def selection_job(chain: bytes, work: Selection, table: pa.Table, shelf: Shelf | None = None) -> Job:
+    return Job(chain, work, _table_payload(table, shelf), shelf=shelf)
 
 
 def pack(job: Job) -> bytes:
@@ -179,30 +204,55 @@ def map_batches(template: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[
 
 
 def _tables(template: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    chain = _chains.sink(template)
+    assert isinstance(template.work, Output)
+    chain = _chains.sink(template.chain, template.work)
     for batch in batches:
         yield from chain.table(batch).to_batches()
 
 
 def _done(job: Job, start: float) -> Result:
     if isinstance(job.work, Output):
-        return _sunk(job, from_ipc(job.payload), start)
+        return _sunk(job, from_ipc(opened(job.payload)), start)
+    if isinstance(job.work, Selection):
+        return _selected(job, job.work, start)
     chain = _chains.source(job)
     triage = Triage(chain.policy, job.retry)
     if isinstance(job.work, SourceRecords):
-        records = SOURCE_RECORDS.unpack(job.payload)
+        records = SOURCE_RECORDS.unpack(opened(job.payload))
         table = chain.records(records, triage)
-        return _result(job, table, triage, start, lambda row: SOURCE_RECORDS.pack(records[row:]))
-    given = from_ipc(job.payload)
+        made = table if chain.cut else slim(table)
+        return _result(job, made, triage, start, lambda row: SOURCE_RECORDS.pack(records[row:]))
+    given = from_ipc(opened(job.payload))
     table = chain.columns(job.work.topic, given, job.work.key_schema, job.work.value_schema, triage)
-    return _result(job, table, triage, start, lambda row: to_ipc(given.slice(row)))
+    made = table if chain.cut else slim(table)
+    return _result(job, made, triage, start, lambda row: to_ipc(given.slice(row)))
+
+
+def _selected(job: Job, work: Selection, start: float) -> Result:
+    given = from_ipc(opened(job.payload))
+    selected = Selected(given, work.origins, sink=work.output is not None)
+    made: pa.Table | list[SinkRecord]
+    if work.output is None:
+        source = _chains.source(job)
+        triage = Triage(source.policy, job.retry)
+        table = source.records(selected.source_records(source.headers), triage)
+        made = table if source.cut else slim(table)
+    else:
+        sink = _chains.sink(job.chain, work.output)
+        triage = Triage(sink.policy, job.retry)
+        made = sink.selected(selected.sink_records(sink.headers), triage)
+    return _result(job, made, triage, start, lambda row: to_ipc(given.slice(row)))
 
 
 def _sunk(job: Job, batch: Batch, start: float) -> Result:
-    chain = _chains.sink(job)
+    assert isinstance(job.work, Output)
+    chain = _chains.sink(job.chain, job.work)
     triage = Triage(chain.policy, job.retry)
     made: pa.Table | list[SinkRecord]
-    made = chain.records(batch, triage) if chain.output.kind is Kind.RECORDS else chain.table(batch, triage)
+    if chain.cut:
+        made = chain.rows(batch, triage)
+    else:
+        made = chain.records(batch, triage) if chain.output.kind is Kind.RECORDS else chain.table(batch, triage)
     return _result(job, made, triage, start, lambda row: to_ipc(batch.slice(row)))
 
 
@@ -214,10 +264,20 @@ def _result(job: Job, made: pa.Table | list[Any], triage: Triage, start: float, 
         rest = Rest(Job(job.chain, job.work, left(later.row), later.retry), later.row, later.delay_ms)
     if isinstance(made, list):
         packer: Packer[Any] = INTERNAL_SINK_RECORDS if made and type(made[0]) is InternalSinkRecord else SINK_RECORDS
-        payload, count = packer.pack(made), len(made)
+        payload, count = _bytes_payload(packer.pack(made), job.shelf), len(made)
     else:
-        payload, count = to_ipc(made if isinstance(job.work, Output) else slim(made)), made.num_rows
+        payload, count = _table_payload(made, job.shelf), made.num_rows
     return Result(payload, None, None, time.perf_counter() - start, count, tuple(triage.failures), rest)
+
+
+def _table_payload(table: pa.Table, shelf: Shelf | None) -> Payload:
+    shelved = shelf.put(partial(write_ipc, table)) if shelf and table.nbytes > SMALL else None
+    return shelved or to_ipc(table)
+
+
+def _bytes_payload(data: bytes, shelf: Shelf | None) -> Payload:
+    shelved = shelf.put(lambda file: file.write(data)) if shelf and len(data) > SMALL else None
+    return shelved or data
 
 
 class _Chains:
@@ -227,10 +287,8 @@ class _Chains:
         self._most = most
         self._kept: OrderedDict[tuple[bytes, Output | None], SinkChain | SourceChain] = OrderedDict()
 
-    def sink(self, job: Job) -> SinkChain:
-        output = job.work
-        assert isinstance(output, Output)
-        found = self._get((job.chain, output), lambda: SinkChain(pickle.loads(job.chain), output))
+    def sink(self, chain: bytes, output: Output) -> SinkChain:
+        found = self._get((chain, output), lambda: SinkChain(pickle.loads(chain), output))
         assert isinstance(found, SinkChain)
         return found
 

@@ -8,6 +8,9 @@ from typing import Any
 
 from headgate.api import ConnectError, Converter, HeaderConverter
 from headgate.model import ChainSpec, PluginRef, PluginSpec, StepSpec
+from headgate.pipeline.converters.byte_array import ByteArrayConverter
+from headgate.pipeline.converters.simple_header import SimpleHeaderConverter
+from headgate.pipeline.converters.string import StringConverter
 from headgate.pipeline.policy import ErrorPolicy
 from headgate.pipeline.steps import Step, Steps
 
@@ -34,8 +37,24 @@ class Chain:
         steps = Steps([_step(step) for step in spec.steps])
         return cls(key, value, headers, steps, ErrorPolicy.of(spec.errors))
 
+    @property
+    def fallible(self) -> frozenset[str]:
+        """The parts of a record whose bytes a converter may not be able to read."""
+        converters: dict[str, Converter | HeaderConverter] = {
+            "key": self.key,
+            "value": self.value,
+            "headers": self.headers,
+        }
+        return frozenset(name for name, converter in converters.items() if not _reads_all(converter))
+
     def close(self) -> None:
         self.steps.close()
+
+
+def _reads_all(converter: Converter | HeaderConverter) -> bool:
+    return type(converter) in (ByteArrayConverter, SimpleHeaderConverter) or (
+        type(converter) is StringConverter and converter.utf8
+    )
 
 
 def load(ref: PluginRef) -> Any:

@@ -118,9 +118,7 @@ class InternalSinkRecord(SinkRecord):
 
     @classmethod
     def of(cls, record: SinkRecord, row: Sequence[Any]) -> InternalSinkRecord:
-        made = object.__new__(cls)
-        made.__dict__.update(record.__dict__, consumed=row)
-        return made
+        return cls.unchecked({**record.__dict__, "consumed": row})
 
 
 def class_name(cls: type) -> str:

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
 from headgate.api import Record, SinkRecord, SourceRecord
+from headgate.pipeline import nesting  # noqa: F401 - pickle goes as deep as what it packs
 from headgate.pipeline.failure import InternalSinkRecord
 
 PROTOCOL: Final = 5
@@ -31,7 +32,7 @@ class Packer(Generic[R]):
         """Of this class, or of the more special one that was packed."""
         cls, rows = pickle.loads(data)
         names = self._names if cls is self._cls else tuple(field.name for field in fields(cls))
-        return [cls(**dict(zip(names, values, strict=True))) for values in rows]
+        return [cls.unchecked(dict(zip(names, values, strict=True))) for values in rows]
 
 
 SINK_RECORDS: Final = Packer(SinkRecord)

@@ -12,15 +12,29 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from headgate.api import Converter, Form, FrameSinkTask, Header, Schema, SinkRecord, SinkTask, TableSinkTask
+from headgate.api import (
+    Converter,
+    Form,
+    FrameSinkTask,
+    Header,
+    HeaderConverter,
+    Plugin,
+    Schema,
+    SinkRecord,
+    SinkTask,
+    TableSinkTask,
+)
 from headgate.model import ChainSpec
 from headgate.pipeline.batch import CONSUMED, Batch, rows, table_schema, text_column
 from headgate.pipeline.chain import Chain
+from headgate.pipeline.columns.json_shape import Shape
+from headgate.pipeline.columns.plan import ColumnPlan
 from headgate.pipeline.converters.byte_array import ByteArrayConverter
 from headgate.pipeline.converters.json import JsonConverter
 from headgate.pipeline.converters.string import StringConverter
 from headgate.pipeline.failure import Consumed, InternalSinkRecord, Stage, raw_bytes
 from headgate.pipeline.policy import ErrorPolicy
+from headgate.pipeline.sql.rows import Rows
 from headgate.pipeline.text import text
 from headgate.pipeline.tolerance import StageFailed, Triage, attempt
 
@@ -58,8 +72,9 @@ class SinkChain:
     def __init__(self, spec: ChainSpec, output: Output) -> None:
         self._chain = Chain.build(spec)
         self.output = output
-        self._show = _as_json() if output.form is Form.JSON else _as_text
+        self._show = _as_json() if output.form is Form.JSON else text
         self._converted = [name for name in output.columns if name in ("key", "value")]
+        self._plan = ColumnPlan.of(self._chain, output.columns, output.form)
 
     @property
     def passthrough(self) -> bool:
@@ -77,13 +92,15 @@ class SinkChain:
     @property
     def needed(self) -> frozenset[str]:
         """The columns of CONSUMED that a batch must have."""
-        if self.output.kind is Kind.RECORDS or self._chain.steps:
-            return frozenset(CONSUMED.names)
         columns = frozenset(self.output.columns)
         if self.passthrough:
             return columns
         # A record that fails may be wanted whole.
-        return frozenset(CONSUMED.names) if self.policy.keeps_records else columns | frozenset(_NAMED)
+        if self.output.kind is Kind.RECORDS or self.policy.keeps_records:
+            return frozenset(CONSUMED.names)
+        columns |= frozenset(_NAMED)
+        # For steps, all of a record is converted: what can fail must be tried.
+        return columns | self._chain.steps.uses | self._chain.fallible if self._chain.steps else columns
 
     def records(self, batch: Batch, triage: Triage | None = None) -> list[SinkRecord]:
         """The records that no transform dropped. What fails is for `triage`; without one, raises ToleranceExceeded."""
@@ -94,13 +111,42 @@ class SinkChain:
         """The same as the columns of the output."""
         triage = triage or Triage(ErrorPolicy())
         schema = table_schema(self.output.columns)
-        if not self._chain.steps:
-            return self._quick(batch, schema, triage)
+        by_rows = self._by_rows if self._chain.steps else self._quick
+        if self._plan is None:
+            return by_rows(batch, schema, triage, 0)
+        made = []
+        for part in self._plan.parts(batch):
+            rows = batch.slice(part.first, part.end - part.first)
+            by_columns = self._by_columns(self._plan, rows, part.shape, schema) if part.shape else None
+            made.append(by_rows(rows, schema, triage, part.first) if by_columns is None else by_columns)
+            if triage.postponed:
+                break
+        return pa.concat_tables(made) if made else schema.empty_table()
+
+    @property
+    def cut(self) -> bool:
+        """Whether a statement comes next: then the chain gives rows for it."""
+        return self._chain.steps.cut
+
+    @property
+    def headers(self) -> HeaderConverter:
+        return self._chain.headers
+
+    def rows(self, batch: Batch, triage: Triage) -> pa.Table:
+        """The records as the statement will see them."""
+        rows = Rows(self._chain.headers)
+        return rows.table(self._each(batch, triage, lambda record, _: rows.row(record)))
+
+    def selected(self, records: Sequence[SinkRecord], triage: Triage) -> list[SinkRecord] | pa.Table:
+        """Of records that a statement made: what the chain gives, rows for the next statement or its output."""
+        if self.cut:
+            rows = Rows(self._chain.headers)
+            return rows.table(self._stepped(records, triage, rows.row))
+        if self.output.kind is Kind.RECORDS:
+            return self._stepped(records, triage, lambda record: record)
+        schema = table_schema(self.output.columns)
         get = [self._getter(name) for name in schema.names]
-        kept = self._each(batch, triage, lambda record, _: [each(record) for each in get])
-        columns = zip(*kept, strict=True) if kept else [()] * len(schema)
-        arrays = [_array(values, field.type) for values, field in zip(columns, schema, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=schema)
+        return _table(self._stepped(records, triage, lambda record: [each(record) for each in get]), schema)
 
     def consumed(self, record: SinkRecord) -> Consumed:
         """What the record was made of; what the task made itself is written by the converters."""
@@ -127,34 +173,20 @@ class SinkChain:
 
     # --- record by record ---------------------------------------------------------------------------------------------
 
+    def _by_rows(self, batch: Batch, schema: pa.Schema, triage: Triage, first: int) -> pa.Table:
+        """`first` is the number of the first row."""
+        get = [self._getter(name) for name in schema.names]
+        kept = self._each(batch, triage, lambda record, _: [each(record) for each in get], first)
+        return _table(kept, schema)
+
     def _each(
-        self, batch: Batch, triage: Triage, finish: Callable[[SinkRecord, Sequence[Any]], Any] | None
+        self, batch: Batch, triage: Triage, finish: Callable[[SinkRecord, Sequence[Any]], Any] | None, first: int = 0
     ) -> list[Any]:
-        chain = self._chain
-        key_class, value_class = type(chain.key), type(chain.value)
-        to_key, to_value = chain.key.to_connect, chain.value.to_connect
+        convert, apply = self._record, self._chain.steps.apply
         done = []
-        for index, row in enumerate(rows(batch, _COLUMNS, _ABSENT)):
-            topic, partition, offset, timestamp, timestamp_type, key, value, headers = row
+        for index, row in enumerate(rows(batch, _COLUMNS, _ABSENT), first):
             try:
-                key_schema, key = attempt(Stage.KEY_CONVERTER, key_class, to_key, topic, key)
-                value_schema, value = attempt(Stage.VALUE_CONVERTER, value_class, to_value, topic, value)
-                record = SinkRecord(
-                    topic=topic,
-                    value=value,
-                    key=key,
-                    value_schema=value_schema,
-                    key_schema=key_schema,
-                    partition=partition,
-                    timestamp=timestamp,
-                    headers=self._headers(headers, topic) if headers else (),
-                    offset=offset,
-                    timestamp_type=timestamp_type,
-                    original_topic=topic,
-                    original_partition=partition,
-                    original_offset=offset,
-                )
-                kept = chain.steps.apply(record)
+                kept = apply(convert(row))
                 if kept is not None:
                     done.append(kept if finish is None else finish(kept, row))
             except StageFailed as failed:
@@ -162,13 +194,57 @@ class SinkChain:
                     break
         return done
 
+    def _stepped(self, records: Sequence[SinkRecord], triage: Triage, finish: Callable[[SinkRecord], Any]) -> list[Any]:
+        done = []
+        for index, record in enumerate(records):
+            try:
+                kept = self._chain.steps.apply(record)
+                if kept is not None:
+                    done.append(finish(kept))
+            except StageFailed as failed:
+                if not triage.goes_on(index, failed, partial(self.consumed, record)):
+                    break
+        return done
+
+    def _record(self, row: Sequence[Any]) -> SinkRecord:
+        """Of a row of the CONSUMED columns. Raises StageFailed."""
+        topic, partition, offset, timestamp, timestamp_type, key, value, headers = row
+        chain = self._chain
+        stage: Stage = Stage.KEY_CONVERTER
+        converter: Plugin = chain.key
+        try:
+            key_schema, key = chain.key.to_connect(topic, key)
+            stage, converter = Stage.VALUE_CONVERTER, chain.value
+            value_schema, value = chain.value.to_connect(topic, value)
+            if headers:
+                stage, converter = Stage.HEADER_CONVERTER, chain.headers
+                headers = self._headers(headers, topic)
+        except Exception as error:
+            raise StageFailed(stage, type(converter), error) from error
+        return SinkRecord.unchecked(
+            {
+                "topic": topic,
+                "value": value,
+                "key": key,
+                "value_schema": value_schema,
+                "key_schema": key_schema,
+                "partition": partition,
+                "timestamp": timestamp,
+                "headers": headers or (),
+                "offset": offset,
+                "timestamp_type": timestamp_type,
+                "original_topic": topic,
+                "original_partition": partition,
+                "original_offset": offset,
+            }
+        )
+
     def _headers(self, headers: list[dict[str, Any]], topic: str) -> tuple[Header, ...]:
-        converter = self._chain.headers
-        convert, cls = converter.to_connect_header, type(converter)
+        convert = self._chain.headers.to_connect_header
         found = []
         for header in headers:
             key = header["key"]
-            schema, value = attempt(Stage.HEADER_CONVERTER, cls, convert, topic, key, header["value"])
+            schema, value = convert(topic, key, header["value"])
             found.append(Header(key, value, schema))
         return tuple(found)
 
@@ -177,17 +253,26 @@ class SinkChain:
         if name not in self._converted:
             return attrgetter(name)
         stage, cls, show = _STAGES[name], type(self._converter(name)), self._show
-        taken = attrgetter(f"{name}_schema", name)
+        taken = attrgetter(name, f"{name}_schema")
 
         def shown(record: SinkRecord) -> str | None:
-            schema, value = taken(record)
-            return None if value is None else attempt(stage, cls, show, schema, value)
+            value, schema = taken(record)
+            try:
+                return None if value is None else show(value, schema)
+            except Exception as error:
+                raise StageFailed(stage, cls, error) from error
 
         return shown
 
     # --- columns without a record per row -----------------------------------------------------------------------------
 
-    def _quick(self, batch: Batch, schema: pa.Schema, triage: Triage) -> pa.Table:
+    def _by_columns(self, plan: ColumnPlan, batch: Batch, shape: Shape, schema: pa.Schema) -> pa.Table | None:
+        try:
+            return plan.table(batch, shape, schema)
+        except Exception:  # as records they go on, or show which of them is wrong
+            return None
+
+    def _quick(self, batch: Batch, schema: pa.Schema, triage: Triage, first: int) -> pa.Table:
         ready: dict[str, Any] = {}
         shows: dict[str, Show] = {}
         for field in schema:
@@ -205,13 +290,13 @@ class SinkChain:
                 for name, show in shows.items()
             }
         if shown is None:  # once more with care: which record was it?
-            kept, shown = self._careful(batch, shows, triage)
+            kept, shown = self._careful(batch, shows, triage, first)
             ready = {name: column.take(pa.array(kept, pa.int64())) for name, column in ready.items()}
         columns = ready | {name: _array(texts, pa.string()) for name, texts in shown.items()}
         return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
     def _careful(
-        self, batch: Batch, shows: Mapping[str, Show], triage: Triage
+        self, batch: Batch, shows: Mapping[str, Show], triage: Triage, first: int
     ) -> tuple[list[int], dict[str, list[str | None]]]:
         """The rows that did not fail, and the texts of their columns."""
         calls = [
@@ -224,7 +309,7 @@ class SinkChain:
                 texts.append([attempt(stage, cls, show, row[0], row[place]) for show, stage, cls, place in calls])
                 kept.append(index)
             except StageFailed as failed:
-                if not triage.goes_on(index, failed, partial(Consumed.of, row)):
+                if not triage.goes_on(first + index, failed, partial(Consumed.of, row)):
                     break
         return kept, {name: [row[place] for row in texts] for place, name in enumerate(shows)}
 
@@ -233,7 +318,7 @@ class SinkChain:
 
         def shown(topic: str, data: bytes | None) -> str | None:
             schema, value = convert(topic, data)
-            return None if value is None else show(schema, value)
+            return None if value is None else show(value, schema)
 
         return shown
 
@@ -246,6 +331,12 @@ class SinkChain:
         return self.output.form is Form.TEXT and (utf8 or type(converter) is ByteArrayConverter)
 
 
+def _table(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [_array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, kind)
@@ -253,15 +344,11 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         return pa.array([each and each.encode(errors="replace").decode() for each in values], kind)
 
 
-def _as_text(schema: Schema | None, value: Any) -> str:
-    return text(value, schema)
-
-
-def _as_json() -> Callable[[Schema | None, Any], str]:
+def _as_json() -> Callable[[Any, Schema | None], str]:
     converter = JsonConverter()
     converter.configure({"schemas.enable": "false"}, is_key=False)
 
-    def show(schema: Schema | None, value: Any) -> str:
+    def show(value: Any, schema: Schema | None) -> str:
         data = converter.from_connect("", schema, value)
         assert data is not None  # only null without a schema is, and null is not shown
         return data.decode()

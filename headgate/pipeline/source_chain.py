@@ -10,14 +10,28 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.api import ConnectError, Converter, DataError, Header, Schema, SchemaType, SourceRecord, Struct
+from headgate.api import (
+    ConnectError,
+    Converter,
+    DataError,
+    Header,
+    HeaderConverter,
+    Schema,
+    SchemaType,
+    SourceRecord,
+    Struct,
+)
 from headgate.model import ChainSpec
 from headgate.pipeline.batch import PRODUCED, Produced, numbered, produced, rows, text_column
 from headgate.pipeline.chain import Chain
+from headgate.pipeline.columns.frame import joined
+from headgate.pipeline.columns.shown import quoted
 from headgate.pipeline.converters.byte_array import ByteArrayConverter
+from headgate.pipeline.converters.json import JsonConverter
 from headgate.pipeline.converters.string import StringConverter
 from headgate.pipeline.failure import Polled, RawHeaders, Stage, raw_bytes, shown_record
 from headgate.pipeline.policy import ErrorPolicy
+from headgate.pipeline.sql.rows import Row, Rows
 from headgate.pipeline.text import decode_utf8
 from headgate.pipeline.tolerance import StageFailed, Triage, attempt
 
@@ -38,8 +52,12 @@ class SourceChain:
 
     def records(self, records: Sequence[SourceRecord], triage: Triage | None = None) -> pa.Table:
         """PRODUCED rows of the records that no transform dropped. What fails is for `triage`; without one, raises
-        ToleranceExceeded."""
-        return produced(self._converted(records, triage or Triage(ErrorPolicy())))
+        ToleranceExceeded. Where a statement comes next, rows for it instead."""
+        triage = triage or Triage(ErrorPolicy())
+        if self.cut:
+            rows = Rows(self._chain.headers)
+            return rows.table(list(self._rows(records, rows, triage)))
+        return produced(self._converted(records, triage))
 
     def columns(
         self,
@@ -57,8 +75,27 @@ class SourceChain:
             return quick
         return self.records(list(_records(topic, table, key_schema, value_schema)), triage)
 
+    @property
+    def cut(self) -> bool:
+        """Whether a statement comes next."""
+        return self._chain.steps.cut
+
+    @property
+    def headers(self) -> HeaderConverter:
+        return self._chain.headers
+
     def close(self) -> None:
         self._chain.close()
+
+    def _rows(self, records: Sequence[SourceRecord], rows: Rows, triage: Triage) -> Iterator[Row]:
+        for index, origin in enumerate(records):
+            try:
+                record = self._chain.steps.apply(origin)
+                if record is not None:
+                    yield rows.row(record)
+            except StageFailed as failed:
+                if not triage.goes_on(index, failed, partial(self._polled, origin)):
+                    return
 
     def _converted(self, records: Sequence[SourceRecord], triage: Triage) -> Iterator[Produced]:
         chain = self._chain
@@ -151,8 +188,23 @@ def _bytes_column(converter: Converter, topic: str, column: pa.ChunkedArray, sch
         return (column if is_text else text_column(column)).cast(pa.binary())
     if type(converter) is ByteArrayConverter and is_bytes and (schema is None or schema.type is SchemaType.BYTES):
         return column.cast(pa.binary())
+    if type(converter) is JsonConverter and (is_text or (is_bytes and _is_string(schema))):
+        return _json_column(converter, topic, column.cast(pa.string()) if is_text else text_column(column), schema)
     convert = converter.from_connect
     return pa.array([convert(topic, schema, _shaped(schema, item)) for item in column.to_pylist()], pa.binary())
+
+
+def _json_column(converter: JsonConverter, topic: str, column: Column, schema: Schema | None) -> Column:
+    """Text between what comes before and after it in every row. Raises whatever the converter does."""
+    around = converter.from_connect(topic, schema, "") or b""
+    head, _, tail = around.decode().rpartition('""')
+    written = quoted(joined(column), head, tail).cast(pa.binary())
+    null = converter.from_connect(topic, schema, None) if written.null_count else None
+    return written if null is None else written.fill_null(pa.scalar(null, pa.binary()))
+
+
+def _is_string(schema: Schema | None) -> bool:
+    return schema is not None and schema.type is SchemaType.STRING
 
 
 def _records(

@@ -35,7 +35,10 @@ def parse(source: str) -> Value:
     the text itself. Lists and maps of mixed types have no schema."""
     if not source:
         return schemas.STRING, source
-    return _Parser(source, _TOKEN.findall(source)).value(embedded=False)
+    try:
+        return _Parser(source, _TOKEN.findall(source)).value(embedded=False)
+    except RecursionError:  # lists in lists without end
+        return schemas.STRING, source
 
 
 def show(value: Any, schema: Schema | None = None) -> str:

@@ -11,13 +11,12 @@ from headgate.model import TopicPartition
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_NO_TIME: Final = 0
 _TYPES: Final = {1: "CreateTime", 2: "LogAppendTime"}
 
 
 def _timestamp(message: Any) -> int | None:
     kind, milliseconds = message.timestamp()
-    return None if kind == _NO_TIME else milliseconds
+    return milliseconds if kind in _TYPES and milliseconds >= 0 else None  # a producer may send -1: none
 
 
 def _headers(message: Any) -> list[dict[str, Any]] | None:

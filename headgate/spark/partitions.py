@@ -53,7 +53,6 @@ class Partitions:
         self._opened, self._closing, self._lost = opened, closing, lost
         self.positions: dict[TopicPartition, int] = {}
         """Of every assigned partition: the offset after the last record that was put."""
-        self.committed: dict[TopicPartition, int] = {}
         self.safe: dict[TopicPartition, int] = {}
         """Where to go back to: what was committed last, or where it began."""
         self.failure: Exception | None = None
@@ -166,7 +165,6 @@ class Partitions:
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Waits for the broker. Raises KafkaException."""
         self._consumer.commit(offsets=_native(offsets), asynchronous=False)
-        self.committed |= offsets
         self.safe |= offsets
 
     def ends(self) -> dict[TopicPartition, tuple[int, int]]:
@@ -219,8 +217,6 @@ class Partitions:
             where = _ours(native)
             low, high = self._patiently(partial(self._consumer.get_watermark_offsets, native, timeout=_ASK_S))
             offset = native.offset
-            if offset >= 0:
-                self.committed[where] = offset
             if offset < 0 or not low <= offset <= high:
                 if offset >= 0:
                     log.warning("Offset %d of %s is outside %d to %d: starting over", offset, where, low, high)
@@ -258,7 +254,6 @@ class Partitions:
             self._consumer.resume(natives)
         for where in gone:
             self.positions.pop(where, None)
-            self.committed.pop(where, None)
             self.safe.pop(where, None)
         if self._cooperative:
             self._consumer.incremental_unassign(natives)

@@ -10,10 +10,10 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from headgate.api.record import SourceRecord
 from headgate.api.task import SourceTable, SourceTask
@@ -24,11 +24,16 @@ from headgate.spark.control import Control, Stopped
 from headgate.spark.delivery import Delivery
 from headgate.spark.outcomes import Outcomes, Place
 from headgate.spark.patience import result_of, sit_out
+from headgate.spark.polled import Polled, cut, joined
+from headgate.spark.refusals import Refusals
 from headgate.spark.reporter import Reporter
 from headgate.spark.ride import Lane, Rides
+from headgate.spark.session import SparkEngine
 from headgate.spark.topics import Topics
 
 if TYPE_CHECKING:
+    from headgate.pipeline.blob import Job, Result
+    from headgate.pipeline.shelf import Payload, Shelf
     from headgate.spark.runner import Listener, Offsets
 
 log = logging.getLogger(__name__)
@@ -37,33 +42,9 @@ _BUFFER_BYTES: Final = 64 * 1024 * 1024
 """Polled and not yet on its way: more than this makes `poll` wait."""
 _BATCH_BYTES: Final = 16 * 1024 * 1024
 """Most of it that one Spark job takes."""
-_BLOB_BYTES: Final = 2 * 1024 * 1024
-"""A batch larger than this is cut, so that several cores share it."""
-_RECORD_BYTES: Final = 500
-"""What a record counts as; its real size is not worth measuring."""
 
-
-@dataclass(frozen=True, slots=True)
-class Polled:
-    """One poll: rows or records, and the offsets that stand behind them."""
-
-    content: SourceTable | Sequence[SourceRecord]
-    rows: int
-    size: int
-    offsets: tuple[tuple[Partition, Offset], ...]
-
-    @classmethod
-    def of(cls, content: SourceTable | Sequence[SourceRecord]) -> Polled:
-        if isinstance(content, SourceTable):
-            known = content.source_partition is not None and content.source_offset is not None
-            offsets = ((content.source_partition, content.source_offset),) if known else ()
-            return cls(content, content.table.num_rows, content.table.nbytes, offsets)  # type: ignore[arg-type]
-        latest = {
-            repr(record.source_partition): (record.source_partition, record.source_offset)
-            for record in content
-            if record.source_partition is not None and record.source_offset is not None
-        }
-        return cls(content, len(content), len(content) * _RECORD_BYTES, tuple(latest.values()))
+Origin: TypeAlias = Callable[[int], SourceRecord]
+"""What a row was polled as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +52,7 @@ class _Batch:
     polled: Sequence[Polled]
     rows: Sequence[int]
     """Of each blob."""
+    payloads: Sequence[Payload]
     results: Future[list[bytes]]
 
     def place(self, row: int) -> Place | None:
@@ -82,6 +64,14 @@ class _Batch:
             row -= polled.rows
         return None
 
+    def record(self, row: int) -> SourceRecord:
+        """What a row was polled as."""
+        for polled in self.polled:
+            if row < polled.rows:
+                return polled.record(row)
+            row -= polled.rows
+        raise IndexError(row)
+
 
 class Pump:
     def __init__(
@@ -89,26 +79,32 @@ class Pump:
         spec: TaskSpec,
         control: Control,
         listener: Listener,
+        engine: SparkEngine,
         rides: Rides,
         offsets: Offsets,
         metrics: SourceMetrics,
         task: SourceTask,
     ) -> None:
         from headgate.pipeline.blob import pack_spec
+        from headgate.spark.statements import Statements
 
         self._spec = spec
         self._control = control
         self._listener = listener
+        self._engine = engine
         self._rides = rides
         self._offsets = offsets
         self._metrics = metrics
         self._task = task
-        self._chain = pack_spec(spec.chain)
         self._tells_records = type(task).commit_record is not SourceTask.commit_record
         self._lane = Lane(spec.id)
+        self._statements = Statements(spec, engine, rides, self._lane, control)
+        self._chain = pack_spec(self._statements.first)
+        self._shelf: Shelf | None = None
         self._reporter = Reporter(spec, metrics.errors, lambda: not control.cancelled)
         self._outcomes = Outcomes(self._reporter, control, self._resubmit, self._wait_to_retry)
-        self._delivery = Delivery(spec.producer, lambda: not control.cancelled)
+        self._refusals = Refusals(self._reporter, metrics)
+        self._delivery = Delivery(spec.producer, lambda: not control.cancelled, self._refusals)
         self._creation = Topics(spec, control)
         self._condition = threading.Condition()
         self._buffer: deque[Polled] = deque()
@@ -170,7 +166,8 @@ class Pump:
     def _run(self) -> None:
         with about(self._spec.id):
             try:
-                self._work()
+                with self._engine.shelf() as self._shelf:
+                    self._work()
             except BaseException as error:
                 with self._condition:
                     self._failure = error
@@ -214,38 +211,76 @@ class Pump:
             return taken
 
     def _submit(self, polled: Sequence[Polled]) -> _Batch:
-        blobs = self._blobs(polled)
-        results = self._rides.submit(self._spec.id, [blob for blob, _ in blobs], self._lane)
-        return _Batch(polled, [rows for _, rows in blobs], results)
+        from headgate.pipeline.blob import pack
 
-    def _blobs(self, polled: Sequence[Polled]) -> list[tuple[bytes, int]]:
+        jobs = self._jobs(polled)
+        blobs = [pack(job) for job, _ in jobs]
+        # Tables may lie on the shelf, and their blobs say little of their size.
+        tables = sum(each.size for each in polled if isinstance(each.content, SourceTable))
+        results = self._rides.submit(self._spec.id, blobs, self._lane, max(tables, sum(map(len, blobs))))
+        return _Batch(polled, [rows for _, rows in jobs], [job.payload for job, _ in jobs], results)
+
+    def _jobs(self, polled: Sequence[Polled]) -> list[tuple[Job, int]]:
         """Each with the number of its rows."""
-        from headgate.pipeline.blob import pack, source_columns_job, source_records_job
+        from headgate.pipeline.blob import source_columns_job, source_records_job
 
-        blobs = []
-        for content in _joined([each.content for each in polled]):
+        jobs: list[tuple[Job, int]] = []
+        for content in joined([each.content for each in polled]):
             if isinstance(content, SourceTable):
-                blobs += [(pack(source_columns_job(self._chain, part)), part.table.num_rows) for part in _cut(content)]
+                parts = cut(content)
+                jobs += [(source_columns_job(self._chain, part, self._shelf), part.table.num_rows) for part in parts]
             else:
-                blobs.append((pack(source_records_job(self._chain, content)), len(content)))
-        return blobs
+                jobs.append((source_records_job(self._chain, content), len(content)))
+        return jobs
 
     def _send(self, batch: _Batch) -> None:
-        first = 0
-        results = result_of(batch.results, self._control)
-        for data, rows in zip(results, batch.rows, strict=True):
-            for result in self._outcomes.of(data, lambda row, first=first: batch.place(first + row)):  # type: ignore[misc]
-                table = result.table()
-                for topic in table.column("topic").unique().to_pylist():
-                    self._see_topic(topic)
-                self._delivery.send(table)
-                self._metrics.written.add(table.num_rows)
-            first += rows
+        from headgate.pipeline.shelf import drop
+
+        for result, origin in self._results(batch):
+            table = result.table()
+            for topic in table.column("topic").unique().to_pylist():
+                self._see_topic(topic)
+            self._metrics.written.add(table.num_rows)
+            self._refusals.expect(self._delivery.count, table, origin)
+            self._delivery.send(table)
+        for payload in batch.payloads:
+            drop(payload)
         for polled in batch.polled:
             self._unstored |= {repr(partition): (partition, offset) for partition, offset in polled.offsets}
             self._metrics.active -= polled.rows
         if self._tells_records:
             self._tell_records(batch.polled)
+        elif self._refusals.full:
+            self._arrived(self._spec.flush_timeout_ms / 1000)
+
+    def _results(self, batch: _Batch) -> Iterator[tuple[Result, Origin]]:
+        """What the chain made of the batch; and each time, who knows what a row of it was made of."""
+        made = self._parts(batch)
+        if not self._statements:
+            yield from made
+            return
+        # Who knows what a statement made its rows of? They stand for the whole batch.
+        last = batch.record(sum(batch.rows) - 1)
+        place = last.source_partition, last.source_offset
+        for result in self._statements.after((each for each, _ in made), self._outcomes, self._shelf, lambda _: place):
+            yield result, lambda _: last
+
+    def _parts(self, batch: _Batch) -> Iterator[tuple[Result, Origin]]:
+        first = 0
+        results: list[bytes] = result_of(batch.results, self._control)
+        for data, rows in zip(results, batch.rows, strict=True):
+            at = first
+            for result in self._outcomes.of(data, lambda row, first=first: batch.place(first + row)):  # type: ignore[misc]
+                yield result, lambda row, at=at: batch.record(at + row)  # type: ignore[misc]
+                at += result.rest.row if result.rest else 0
+            first += rows
+
+    def _arrived(self, seconds: float) -> bool:
+        """Whether Kafka has answered for all that was sent, after this time at the most."""
+        arrived = self._delivery.flush(seconds)
+        if arrived:
+            self._refusals.forget()
+        return arrived
 
     def _resubmit(self, blob: bytes) -> Future[list[bytes]]:
         return self._rides.submit(self._spec.id, [blob], self._lane)
@@ -265,7 +300,7 @@ class Pump:
 
     def _tell_records(self, polled: Sequence[Polled]) -> None:
         """Only for tasks that want to know of each record: they pay for it with a wait for Kafka's answer."""
-        while not self._delivery.flush(self._spec.flush_timeout_ms / 1000):
+        while not self._arrived(self._spec.flush_timeout_ms / 1000):
             self._control.check()
             if self._control.cancelled:
                 raise Stopped("given up on while Kafka was slow")
@@ -293,7 +328,7 @@ class Pump:
             return
         began = time.monotonic()
         seconds = self._spec.flush_timeout_ms / 1000
-        if not (self._delivery.flush(seconds) and self._reporter.flush(seconds)) or self._control.cancelled:
+        if not (self._arrived(seconds) and self._reporter.flush(seconds)) or self._control.cancelled:
             log.warning("Kafka has not acknowledged all records yet: offsets are not stored this time")
             self._metrics.committed(began, ok=False)
             return
@@ -307,51 +342,3 @@ class Pump:
         self._unstored.clear()
         self._metrics.committed(began, ok=True)
         self._task.commit()
-
-
-def _joined(contents: Sequence[SourceTable | Sequence[SourceRecord]]) -> list[SourceTable | list[SourceRecord]]:
-    """Neighbours that can travel together, put together: many small polls are one batch."""
-    import pyarrow as pa
-
-    joined: list[SourceTable | list[SourceRecord]] = []
-    groups: list[tuple[Any, list[Any]]] = []
-    for content in contents:
-        key = _kind(content)
-        if groups and groups[-1][0] == key:
-            groups[-1][1].append(content)
-        else:
-            groups.append((key, [content]))
-    for key, members in groups:
-        if key is None:
-            joined.append([record for member in members for record in member])
-        elif len(members) == 1:
-            joined.append(members[0])
-        else:
-            first = members[0]
-            table = pa.concat_tables([member.table for member in members])
-            joined.append(
-                SourceTable(
-                    topic=first.topic,
-                    table=table,
-                    source_partition=None,
-                    source_offset=None,
-                    value_schema=first.value_schema,
-                    key_schema=first.key_schema,
-                )
-            )
-    return joined
-
-
-def _kind(content: SourceTable | Sequence[SourceRecord]) -> Any:
-    if not isinstance(content, SourceTable):
-        return None
-    return content.topic, content.table.schema, content.value_schema, content.key_schema
-
-
-def _cut(content: SourceTable) -> list[SourceTable]:
-    from dataclasses import replace
-
-    table = content.table
-    parts = max(1, -(-table.nbytes // _BLOB_BYTES))
-    step = max(1, -(-table.num_rows // parts))
-    return [replace(content, table=table.slice(start, step)) for start in range(0, table.num_rows, step)]

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from headgate.model import TaskId
+from headgate.spark.jvm import warm_up
 from headgate.spark.session import SparkEngine, SparkUnavailable
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ LARGE_BYTES: Final = 512 * 1024
 """A batch of more than this takes a job of its own."""
 SLOW_S: Final = 0.5
 """A chain that took longer than this for a small batch rides alone until it is quick again."""
+KEEP_WARM_S: Final = 45.0
 _RIDE_POOL: Final = "rides"
 
 
@@ -79,9 +81,10 @@ class Rides:
             self._stopping = True
             self._condition.notify_all()
 
-    def submit(self, task: TaskId, blobs: Sequence[bytes], alone: Lane) -> Future[list[bytes]]:
-        """The results of `blobs`, in their order. `alone` is the task's own lane, for batches that should not share."""
-        if task in self._slow or sum(map(len, blobs)) > LARGE_BYTES:
+    def submit(self, task: TaskId, blobs: Sequence[bytes], alone: Lane, size: int | None = None) -> Future[list[bytes]]:
+        """The results of `blobs`, in their order. `alone` is the task's own lane, for batches that should not share.
+        `size` is what the blobs stand for, where that is on a shelf."""
+        if task in self._slow or (sum(map(len, blobs)) if size is None else size) > LARGE_BYTES:
             return alone.submit(lambda: self._timed(task, blobs, lambda: self._job(blobs, str(task), task.connector)))
         passenger = _Passenger(task, blobs)
         with self._condition:
@@ -100,13 +103,24 @@ class Rides:
     def _drive(self) -> None:
         while True:
             with self._condition:
-                self._condition.wait_for(lambda: self._waiting or self._stopping)
+                self._condition.wait_for(lambda: self._waiting or self._stopping, KEEP_WARM_S)
                 passengers, self._waiting = self._waiting, []
                 if self._stopping:
                     for passenger in passengers:
                         passenger.done.set_exception(SparkUnavailable("The worker is shutting down"))
                     return
-            self._ride(passengers)
+            self._ride(passengers) if passengers else self._keep_warm()
+
+    def _keep_warm(self) -> None:
+        """Spark ends Python workers that were idle for a minute; the next record would wait seconds for new ones."""
+        if not self._engine.alive:
+            return
+        try:
+            context = self._engine.context()
+            label(context, "keep warm", _RIDE_POOL)
+            warm_up(context)
+        except Exception as error:
+            log.debug("The Python workers could not be kept: %s", error)
 
     def _ride(self, passengers: Sequence[_Passenger]) -> None:
         blobs = [blob for passenger in passengers for blob in passenger.blobs]

@@ -11,7 +11,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,8 @@ from headgate.spark import jvm
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
+    from headgate.pipeline.shelf import Shelf
 
 log = logging.getLogger(__name__)
 
@@ -95,6 +98,20 @@ class SparkEngine:
 
     def context(self) -> SparkContext:
         return self.session().sparkContext
+
+    @contextmanager
+    def shelf(self) -> Iterator[Shelf | None]:
+        """A new one, to the end of `with`; None where the executors are not on this machine."""
+        from headgate.pipeline.shelf import Shelf
+
+        here = self.master.startswith("local") and not self.master.startswith("local-cluster")
+        # Among Spark's own files: they go with the JVM, however the worker ends.
+        made = Shelf.new(self.context()._temp_dir) if here else None
+        try:
+            yield made
+        finally:
+            if made is not None:
+                made.remove()
 
     @property
     def alive(self) -> bool:

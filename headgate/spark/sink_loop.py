@@ -18,6 +18,7 @@ from headgate.api.errors import RetriableError
 from headgate.api.task import FrameSinkTask, SinkTask
 from headgate.metrics import SinkMetrics
 from headgate.model import TaskSpec, TopicPartition
+from headgate.spark.commits import Commits
 from headgate.spark.control import Control, Rebalanced
 from headgate.spark.outcomes import Outcomes
 from headgate.spark.partitions import Partitions
@@ -30,6 +31,7 @@ from headgate.spark.session import SparkEngine
 from headgate.spark.sink_context import RuntimeSinkContext
 
 if TYPE_CHECKING:
+    from headgate.pipeline.shelf import Shelf
     from headgate.spark.runner import Listener
 
 log = logging.getLogger(__name__)
@@ -43,6 +45,8 @@ _FAR_BEHIND: Final = 200_000
 _RANGE_RECORDS: Final = 1_000_000
 _RANGE_BYTES: Final = 128 * 1024 * 1024
 """Most that one such job brings to the worker, by the size that records have had so far."""
+_STATEMENT_RECORDS: Final = 200_000
+"""The same where a statement is run on it: the driver holds it twice."""
 _LAG_EVERY_S: Final = 5.0
 
 
@@ -72,7 +76,6 @@ class SinkLoop:
         self._metrics = metrics
         self._lane = Lane(spec.id)
         self._under_way: _Batch | None = None
-        self._next_commit = time.monotonic() + spec.flush_interval_ms / 1000
         self._next_lag = 0.0
         self._topics: set[str] = set()
         self._record_bytes = 1000.0
@@ -92,31 +95,38 @@ class SinkLoop:
         self._engine.session(lambda: control.stopping)
         self._prepare()
         try:
-            self._task.start(dict(self._spec.config))
-            self._subscribe()
-            self._listener.on_running()
-            while not control.stopping:
-                control.check()
-                self._rebalances_seen = self._rebalances
-                try:
-                    self._pause() if control.paused else self._step()
-                except Rebalanced:
-                    self._start_over()
-            if not control.cancelled:
-                self._finish_batch()
+            with self._engine.shelf() as self._shelf:
+                self._work()
         finally:
             self._close()
+
+    def _work(self) -> None:
+        control = self._control
+        self._task.start(dict(self._spec.config))
+        self._subscribe()
+        self._listener.on_running()
+        while not control.stopping:
+            control.check()
+            self._rebalances_seen = self._rebalances
+            try:
+                self._pause() if control.paused else self._step()
+            except Rebalanced:
+                self._start_over()
+        if not control.cancelled:
+            self._finish_batch()
 
     def _prepare(self) -> None:
         from headgate.pipeline.blob import pack_spec
         from headgate.pipeline.sink_chain import Output, SinkChain
+        from headgate.spark.statements import Statements
 
         spec = self._spec
         self._task = spec.task_class()
         self._output = Output.of(self._task)
+        self._statements = Statements(spec, self._engine, self._rides, self._lane, self._control, self._output)
         # Built here too, though executors run it: a wrong setting is found before the first record.
-        self._sink = SinkChain(spec.chain, self._output)
-        self._chain = pack_spec(spec.chain)
+        self._sink = SinkChain(self._statements.first, self._output)
+        self._chain = pack_spec(self._statements.first)
         self._most = int(spec.consumer.get("max.poll.records", 0)) or (
             _MOST_RECORDS if isinstance(self._task, SinkTask) else _MOST_ROWS
         )
@@ -125,6 +135,7 @@ class SinkLoop:
         self._partitions = Partitions(spec.consumer, self._opened, self._closing, self._lost)
         self._context = RuntimeSinkContext(spec.config, self._partitions, self._reporter.errant(self._sink))
         self._task.context = self._context
+        self._commits = Commits(spec, self._task, self._partitions, self._reporter, self._metrics)
         self._jobs = RangeJobs(spec.consumer, self._chain, self._output, self._sink.needed)
         self._frames = RangeFrames(spec.consumer, self._chain, self._output)
 
@@ -144,7 +155,7 @@ class SinkLoop:
         try:
             held = list(self._partitions.positions)
             if held:
-                self._commit()
+                self._commits.commit()
                 self._task.close(held)
         finally:
             try:
@@ -165,9 +176,9 @@ class SinkLoop:
         now = time.monotonic()
         if (now >= self._next_lag and self._under_way is None) or len(messages) >= self._most:
             self._look_behind(now)
-        if now >= self._next_commit or self._context.take_commit_request():
+        if self._commits.due or self._context.take_commit_request():
             self._finish_batch()
-            self._commit()
+            self._commits.commit()
 
     def _submit(self, messages: Sequence[Any]) -> _Batch:
         from headgate.pipeline.blob import pack, sink_job
@@ -194,12 +205,15 @@ class SinkLoop:
 
     def _put_results(self, packed: Iterable[bytes]) -> None:
         """What the pipeline made of the batches. Raises JobFailed."""
-        results = (result for data in packed for result in self._outcomes.of(data))
+        made = (result for data in packed for result in self._outcomes.of(data))
+        results = self._statements.after(made, self._outcomes, self._shelf)
         if isinstance(self._task, FrameSinkTask):
             import pyarrow as pa
 
-            table = pa.concat_tables([result.table() for result in results])
-            self._put(self._engine.session().createDataFrame(table), table.num_rows)
+            tables = [result.table() for result in results]
+            if tables:  # a statement may leave nothing
+                table = pa.concat_tables(tables)
+                self._put(self._engine.session().createDataFrame(table), table.num_rows)
             return
         for result in results:
             self._put(result.records() if isinstance(self._task, SinkTask) else result.table(), result.count)
@@ -219,6 +233,8 @@ class SinkLoop:
     def _start_over(self) -> None:
         self._under_way = self._partitions.failure = None
         self._metrics.active = 0
+        if self._shelf is not None:
+            self._shelf.clear()
         for where, offset in dict(self._partitions.positions).items():
             with suppress(Exception):  # one that was assigned just now begins there anyway
                 self._partitions.seek({where: offset})
@@ -273,35 +289,39 @@ class SinkLoop:
                 for where, (low, high) in self._partitions.ends().items()
                 if max(held[where], low) < high
             }
-            self._read_ranges(ranges)
+            # A shelf of its own: what was read and not put goes with it, and so does what comes after that.
+            with self._engine.shelf() as shelf:
+                self._read_ranges(ranges, shelf)
         finally:
             self._partitions.seek(dict(self._partitions.positions))
             self._partitions.resume(self._context.paused)
 
-    def _read_ranges(self, ranges: Ranges) -> None:
+    def _read_ranges(self, ranges: Ranges, shelf: Shelf | None) -> None:
         total = sum(end - start for start, end in ranges.values())
         log.info("Far behind: the executors read %d records", total)
         began = time.monotonic()
         ahead: tuple[Future[Any], Ranges] | None = None
-        parts = chunks(ranges, max(1000, min(_RANGE_RECORDS, int(_RANGE_BYTES / self._record_bytes))))
+        most = _STATEMENT_RECORDS if self._statements else _RANGE_RECORDS
+        parts = chunks(ranges, max(1000, min(most, int(_RANGE_BYTES / self._record_bytes))))
         for chunk in [*parts, None]:
-            following = (self._lane.submit(self._reading(chunk)), chunk) if chunk else None
+            following = (self._lane.submit(self._reading(chunk, shelf)), chunk) if chunk else None
             if ahead is not None and not self._take_range(*ahead):
                 return
             ahead = following
-            if time.monotonic() >= self._next_commit:
-                self._commit()
+            if self._commits.due:
+                self._commits.commit()
         log.info("Caught up with %d records in %.1f s", total, time.monotonic() - began)
 
-    def _reading(self, ranges: Ranges) -> Callable[[], Any]:
+    def _reading(self, ranges: Ranges, shelf: Shelf | None) -> Callable[[], Any]:
         def read() -> Any:
             try:
                 session = self._engine.session()
                 label(session.sparkContext, str(self._spec.id), self._spec.id.connector)
-                # A frame cannot tell of single records that failed.
-                if isinstance(self._task, FrameSinkTask) and (self._sink.policy.plain or self._sink.passthrough):
+                # A frame cannot tell of single records that failed, and a statement wants to see them all.
+                single = self._sink.policy.plain or self._sink.passthrough
+                if isinstance(self._task, FrameSinkTask) and single and not self._statements:
                     return self._frames.frame(session, ranges, self._sink)
-                return self._jobs.read(session.sparkContext, ranges)
+                return self._jobs.read(session.sparkContext, ranges, shelf)
             except Exception as error:
                 raise self._engine.explain(error) from error
 
@@ -326,12 +346,12 @@ class SinkLoop:
         self._done({where: end for where, (_, end) in ranges.items()}, count)
         return True
 
-    # --- pausing, committing, rebalances ------------------------------------------------------------------------------
+    # --- pausing, rebalances ------------------------------------------------------------------------------------------
 
     def _pause(self) -> None:
         """Stays in the group with its offsets committed, and fetches nothing."""
         self._finish_batch()
-        self._commit()
+        self._commits.commit()
         self._partitions.pause()
         self._report_paused()
         while self._control.paused and self._control.wait(_IDLE_S):
@@ -345,41 +365,6 @@ class SinkLoop:
         self._metrics.pause()
         self._listener.on_paused()
 
-    def _commit(self) -> None:
-        """Commits what was put and what the task allows. A failure is tried again at the next interval."""
-        self._next_commit = time.monotonic() + self._spec.flush_interval_ms / 1000
-        current = dict(self._partitions.positions)
-        if not current:
-            return
-        began = time.monotonic()
-        try:
-            allowed = self._task.pre_commit(current)
-        except Exception:
-            log.exception("The task refused to commit: going back to what was committed last")
-            self._metrics.committed(began, ok=False)
-            self._partitions.seek(dict(self._partitions.safe))
-            return
-        if not self._reporter.flush(self._spec.flush_timeout_ms / 1000):
-            log.warning("Kafka has not acknowledged all dead letters yet: offsets are not committed this time")
-            self._metrics.committed(began, ok=False)
-            return
-        wanted = {
-            where: offset
-            for where, offset in allowed.items()
-            if where in current and offset <= current[where] and self._partitions.committed.get(where) != offset
-        }
-        if not wanted:
-            self._metrics.commit_skips += 1
-            return
-        try:
-            self._partitions.commit(wanted)
-        except Exception as error:
-            log.warning("Offsets could not be committed, will try again: %s", error)
-            self._metrics.committed(began, ok=False)
-            return
-        self._metrics.commit_seq += 1
-        self._metrics.committed(began, ok=True)
-
     def _opened(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         log.info("Partitions assigned: %s", ", ".join(map(str, partitions)))
         self._task.open(partitions)
@@ -391,7 +376,7 @@ class SinkLoop:
         try:
             self._finish_batch()
         finally:
-            self._commit()
+            self._commits.commit()
             self._task.close(partitions)
 
     def _lost(self, partitions: Sequence[TopicPartition]) -> None:

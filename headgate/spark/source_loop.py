@@ -14,7 +14,8 @@ from headgate.api.task import SourceTable, SourceTask
 from headgate.metrics import SourceMetrics
 from headgate.model import Offset, Partition, TaskSpec
 from headgate.spark.control import Control
-from headgate.spark.pump import Polled, Pump
+from headgate.spark.polled import Polled
+from headgate.spark.pump import Pump
 from headgate.spark.ride import Rides
 from headgate.spark.session import SparkEngine
 
@@ -86,7 +87,7 @@ class SourceLoop:
         task = self._spec.task_class()
         task.context = _Context(self._spec.config, _OffsetReader(self._offsets, self._spec.id.connector))
         self._task = task
-        pump = Pump(self._spec, control, self._listener, self._rides, self._offsets, self._metrics, task)
+        pump = Pump(self._spec, control, self._listener, self._engine, self._rides, self._offsets, self._metrics, task)
         try:
             task.start(dict(self._spec.config))
             pump.start()

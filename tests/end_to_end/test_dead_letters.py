@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from harness import JSON, SOURCE, STRING, Client, await_, lines, sink_config, source_config
 
 from headgate.dev.broker import Broker
+from headgate.spark import dead_letters
 
 pytestmark = [pytest.mark.spark, pytest.mark.kip(298, "error handling in Connect")]
 
@@ -202,6 +203,121 @@ def test_a_source_has_dead_letters_too(
     await_(lambda: lines(tmp_path / "out.txt") == ["one", "two"], "the good lines")
     await_(lambda: client.offsets(name), "the commit")
     assert client.offsets(name)[0]["offset"] == {"position": 12}
+
+
+# --- what Kafka refuses of a source -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def admin(broker: Broker) -> AdminClient:
+    return AdminClient({"bootstrap.servers": broker.bootstrap})
+
+
+def create(admin: AdminClient, topic: str, **config: str) -> None:
+    admin.create_topics([NewTopic(topic, 1, 1, config=config)])[topic].result(20)
+
+
+SMALL = {"max.message.bytes": "1000"}
+
+
+@pytest.mark.kip(298, "KAFKA_PRODUCE")
+def test_a_source_goes_on_after_a_record_that_is_too_large_for_its_topic(
+    client: Client,
+    admin: AdminClient,
+    dead: Dead,
+    name: str,
+    topic: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    create(admin, topic, **SMALL)
+    large = "x" * 3000
+    few = [f"line {number}" for number in range(60)]
+    (tmp_path / "in.txt").write_text("\n".join([*few[:30], large, *few[30:], ""]))
+    log = {"errors.log.enable": "true", "errors.log.include.messages": "true"}
+    config = source_config(tmp_path / "in.txt", topic, **{"errors.tolerance": "all"}, **dead.config, **log)
+    client.create(name, config)
+    letter = dead.one()
+    assert (letter.key(), letter.value()) == (None, large.encode())
+    end = (tmp_path / "in.txt").stat().st_size
+    assert (header(letter, "topic"), header(letter, "stage")) == (topic, "KAFKA_PRODUCE")
+    assert header(letter, "class.name") == "headgate.spark.delivery.Delivery"
+    assert header(letter, "source.offset") == f'{{"position":{end}}}'
+    reason = f"Broker: Message size too large, record of 3000 bytes for topic {topic}"
+    assert reason in header(letter, "exception.message")
+    await_(lambda: client.offsets(name), "the commit")
+    assert client.offsets(name)[0]["offset"] == {"position": end}
+    with (tmp_path / "in.txt").open("a") as file:
+        file.write("and on\n")
+    client.create(f"{name}-out", sink_config(tmp_path / "out.txt", topic))
+    await_(lambda: lines(tmp_path / "out.txt") == [*few, "and on"], "the others, in their order")
+    assert client.states(name) == ("RUNNING", ["RUNNING"])
+    assert "Executing stage 'KAFKA_PRODUCE' with class 'headgate.spark.delivery.Delivery', where source" in caplog.text
+    assert f"value={large}" in caplog.text
+    whats = ("failures", "errors", "records_skipped", "retries", "errors_logged")
+    counts = [metric(client, name, f"total_record_{what}") for what in whats[:2]]
+    counts += [metric(client, name, f"total_{what}") for what in whats[2:]]
+    assert counts == [1, 1, 1, 0, 1]
+
+
+@pytest.mark.kip(298, "KAFKA_PRODUCE")
+def test_without_tolerance_a_refused_record_fails_the_source_by_topic_and_reason(
+    client: Client, admin: AdminClient, dead: Dead, name: str, topic: str, tmp_path: Path
+) -> None:
+    create(admin, topic, **SMALL)
+    (tmp_path / "in.txt").write_text("one\n" + "x" * 3000 + "\n")
+    client.create(f"{name}-plain", source_config(tmp_path / "in.txt", topic))
+    client.create(name, source_config(tmp_path / "in.txt", topic, **dead.config))
+    for each in (name, f"{name}-plain"):
+        trace = client.await_states(each, "RUNNING", "FAILED")["tasks"][0]["trace"]
+        assert trace.splitlines()[-1].endswith(
+            "Unrecoverable exception from producer send callback: Broker: Message size too large, record of 3000 bytes"
+            f" for topic {topic}"
+        )
+        assert client.offsets(each) == []
+    assert dead.one().value() == b"x" * 3000
+
+
+@pytest.mark.kip(298, "KAFKA_PRODUCE")
+def test_a_topic_that_can_never_be_is_tolerated_too(
+    client: Client, dead: Dead, name: str, topic: str, tmp_path: Path
+) -> None:
+    (tmp_path / "in.txt").write_text("one\ntwo\n")
+    router = {"transforms": "r", "transforms.r.regex": ".*", "transforms.r.replacement": "no topic!"}
+    router["transforms.r.type"] = "org.apache.kafka.connect.transforms.RegexRouter"
+    config = source_config(tmp_path / "in.txt", topic, **{"errors.tolerance": "all"}, **router, **dead.config)
+    client.create(name, config)
+    await_(lambda: len(dead.letters()) == 2, "the dead letters")
+    assert [letter.value() for letter in dead.letters()] == [b"one", b"two"]
+    assert "Broker: Invalid topic" in header(dead.letters()[0], "exception.message")
+    assert header(dead.letters()[0], "topic") == "no topic!"
+    await_(lambda: client.offsets(name), "the commit")
+    assert client.states(name) == ("RUNNING", ["RUNNING"])
+
+
+@pytest.mark.kip(298, "KAFKA_PRODUCE")
+def test_no_source_offset_is_stored_before_the_dead_letter_of_a_refused_record_is_acknowledged(
+    client: Client,
+    admin: AdminClient,
+    dead: Dead,
+    name: str,
+    topic: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    create(admin, topic, **SMALL)
+    (tmp_path / "in.txt").write_text("one\n" + "x" * 3000 + "\ntwo\n")
+    config = source_config(tmp_path / "in.txt", topic, **{"errors.tolerance": "all"}, **dead.config)
+    with monkeypatch.context() as patch:  # the letters go nowhere; the other records of a source do not go with them
+        patch.setattr(dead_letters, "_producer_config", lambda _: {"bootstrap.servers": "127.0.0.1:1"})
+        client.create(name, config)
+        await_(lambda: metric(client, name, "deadletterqueue_produce_requests") == 1, "the dead letter")
+    time.sleep(7.0)  # more than one commit, each of which waits for five seconds
+    assert client.offsets(name) == []
+    assert client.states(name) == ("RUNNING", ["RUNNING"])
+    client.call("POST", f"/connectors/{name}/tasks/0/restart", 204)
+    assert dead.one().value() == b"x" * 3000
+    await_(lambda: client.offsets(name), "the commit")
 
 
 def test_without_tolerance_the_task_fails_and_the_record_is_kept_all_the_same(

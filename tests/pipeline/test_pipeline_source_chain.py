@@ -27,8 +27,9 @@ from headgate.api import DataError, Header, Schema, SourceRecord, Struct
 from headgate.api import schema as s
 from headgate.model import PluginSpec, StepSpec
 from headgate.pipeline.batch import PRODUCED
+from headgate.pipeline.policy import ErrorPolicy
 from headgate.pipeline.source_chain import SourceChain
-from headgate.pipeline.tolerance import ToleranceExceeded
+from headgate.pipeline.tolerance import ToleranceExceeded, Triage
 
 
 def chain(*steps: StepSpec, **parts: PluginSpec) -> SourceChain:
@@ -214,3 +215,60 @@ def test_columns_give_what_records_give(rows: list[tuple[Any, Any, Any]], value:
     records = [record(v, key=k, timestamp=t) for v, k, t in rows]
     assert fast == chain(key=BYTES, value=value).records(records)
     assert fast == chain(step(FailOn, {"value": "!never!"}), key=BYTES, value=value).columns("t", source)
+
+
+# --- lines as JSON ----------------------------------------------------------------------------------------------------
+
+NAMED = Schema(s.SchemaType.STRING, optional=True, default='d""', name="n")
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "head", "tail"),
+    [
+        (JSON, None, "", ""),
+        (JSON, s.STRING, "", ""),
+        (ENVELOPE, None, '{"schema":null,"payload":', "}"),
+        (ENVELOPE, s.STRING, '{"schema":{"type":"string","optional":false},"payload":', "}"),
+    ],
+)
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_text_becomes_json_without_a_call_for_each_row(
+    value: PluginSpec,
+    schema: Schema | None,
+    head: str,
+    tail: str,
+    kind: pa.DataType,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = chain(value=value)
+    calls = []
+    convert = made._chain.value.from_connect
+    monkeypatch.setattr(made._chain.value, "from_connect", lambda *args: calls.append(args) or convert(*args))
+    table = made.columns("t", pa.table({"value": pa.array(["line", "é", '"\n', "😀"] * 100, kind)}), None, schema)
+    expected = [f"{head}{each}{tail}".encode() for each in ('"line"', '"é"', r'"\"\n"', r'"\uD83D\uDE00"')]
+    assert table["value"].to_pylist() == expected * 100
+    assert len(calls) == 1
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.lists(st.none() | st.text(max_size=5) | st.sampled_from(['"', "\\", "\n", "\x1f", "\x00", "😀"]), max_size=6),
+    st.sampled_from([None, s.STRING, s.OPTIONAL_STRING, NAMED, s.INT64, s.DATE]),
+    st.sampled_from([JSON, ENVELOPE, builtin("json", "JsonConverter", **{"replace.null.with.default": "false"})]),
+    st.sampled_from([pa.string(), pa.large_string(), pa.binary(), pa.large_binary()]),
+)
+def test_text_becomes_the_same_json_row_by_row(
+    texts: list[str | None], schema: Schema | None, value: PluginSpec, kind: pa.DataType
+) -> None:
+    column = pa.array([each.encode() if each is not None else None for each in texts], pa.binary())
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        column = pa.array([b"\xff" if each == b"0" else each for each in column.to_pylist()], pa.binary())
+    # In pieces, as a pump joins what was polled.
+    table = pa.table({"value": pa.chunked_array([column[:2].cast(kind), column[2:].cast(kind)])})
+
+    def made(*steps: StepSpec) -> Any:
+        triage = Triage(ErrorPolicy(tolerant=True))
+        found = chain(*steps, value=value).columns("t", table, None, schema, triage)
+        return found.drop_columns("timestamp"), [(each.row, each.message) for each in triage.failures]
+
+    assert made() == made(step(FailOn, {"value": "!never!"}))

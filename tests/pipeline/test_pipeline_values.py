@@ -87,6 +87,11 @@ def test_a_leading_number_wins_over_what_follows_its_delimiter(source: str, valu
     assert parse(source) == (s.INT8, value)
 
 
+@pytest.mark.parametrize("source", ["[" * 5000, "[" * 5000 + "]" * 5000, '{"a":' * 5000])
+def test_lists_and_maps_without_end_are_text_too(source: str) -> None:
+    assert parse(source) == (s.STRING, source)
+
+
 @settings(deadline=None, max_examples=100)
 @given(st.text(st.sampled_from('[]{}:,"\\ 1.5eatrunl-020Z'), max_size=12))
 def test_no_text_is_too_odd(source: str) -> None:

@@ -11,6 +11,8 @@ class HasHeaderKey(Predicate[Record]):
     aliases = ("org.apache.kafka.connect.transforms.predicates.HasHeaderKey",)
     config = ConfigDef(Key("name", STRING, validator=non_empty, importance=MEDIUM, doc="Name of the header."))
 
+    uses = frozenset({"headers"})
+
     def configure(self, config: Mapping[str, str]) -> None:
         super().configure(config)
         self._name: str = self.settings["name"]

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from headgate.api import MEDIUM, STRING, ConfigDef, Key, Predicate, Record, all_of, non_empty
+from headgate.pipeline.columns.frame import Frame, NotByColumns
 from headgate.pipeline.transforms.java_regex import compiled, valid
 
 _TOPICS: Final = 1000
@@ -24,6 +25,8 @@ class TopicNameMatches(Predicate[Record]):
         )
     )
 
+    uses = frozenset({"topic"})
+
     def configure(self, config: Mapping[str, str]) -> None:
         super().configure(config)
         regex = compiled(self.settings["pattern"])
@@ -31,3 +34,9 @@ class TopicNameMatches(Predicate[Record]):
 
     def test(self, record: Record) -> bool:
         return record.topic is not None and self._matches(record.topic)
+
+    def test_columns(self, frame: Frame) -> bool:
+        answers = set(map(self._matches, frame.column("topic").unique().to_pylist()))
+        if len(answers) != 1:
+            raise NotByColumns("some topics match, some do not")
+        return answers.pop()

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from headgate.api import HIGH, LIST, ConfigDef, ConfigError, Key, Record, Schema, SchemaType
+from headgate.api import HIGH, LIST, ConfigDef, ConfigError, DataError, Key, Record, Schema, SchemaType
+from headgate.pipeline.columns.casts import cast_column
+from headgate.pipeline.columns.frame import Frame, NotByColumns
 from headgate.pipeline.transforms import casts
 from headgate.pipeline.transforms.keys import REPLACE_NULL
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
@@ -60,12 +62,20 @@ class Cast(PartTransform):
             given = require_map(value, _PURPOSE)
             changed = dict(given)
             for name, cast in self._schemaless:
-                changed[name] = cast(given.get(name))
+                try:
+                    changed[name] = cast(given.get(name))
+                except DataError as error:
+                    error.within(name)
+                    raise
             return self.put(record, None, changed)
         plan = self._plans(schema)
         items = values_of(require_struct(value, _PURPOSE), replace_null=self._replace_null)
         for index, cast in plan.casts:
-            items[index] = cast(items[index])
+            try:
+                items[index] = cast(items[index])
+            except DataError as error:
+                error.within(schema.fields[index].name)
+                raise
         return self.put(record, plan.schema, struct_of(plan.schema, items))
 
     def _plan(self, schema: Schema) -> _Plan:
@@ -83,7 +93,11 @@ class Cast(PartTransform):
         target = self._types.get(name)
         if target is None:
             return member
-        return Schema(target, member.optional, casts.cast_to(target, member)(member.default))
+        try:
+            return Schema(target, member.optional, casts.cast_to(target, member)(member.default))
+        except DataError as error:
+            error.within(name)
+            raise
 
     def _whole_plan(self, schema: Schema) -> tuple[Schema, casts.Cast]:
         assert self._target is not None
@@ -143,3 +157,9 @@ class CastKey(OfKey, Cast):
 
 class CastValue(OfValue, Cast):
     aliases = ("org.apache.kafka.connect.transforms.Cast$Value",)
+
+    def apply_to_columns(self, frame: Frame) -> Frame:
+        if self._whole is not None:
+            raise NotByColumns("a map cannot be cast")
+        casts = {name: cast_column(frame.field(name), target) for name, target in self._types.items()}
+        return frame.with_fields({**frame.fields, **casts})

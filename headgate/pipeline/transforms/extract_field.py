@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from headgate.api import MEDIUM, STRING, ConfigDef, DataError, Key, Record, Schema
+from headgate.pipeline.columns.frame import Frame, NotByColumns
 from headgate.pipeline.transforms.field_path import SYNTAX, FieldPath
 from headgate.pipeline.transforms.keys import REPLACE_NULL
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
@@ -52,3 +53,9 @@ class ExtractFieldKey(OfKey, ExtractField):
 
 class ExtractFieldValue(OfValue, ExtractField):
     aliases = ("org.apache.kafka.connect.transforms.ExtractField$Value",)
+
+    def apply_to_columns(self, frame: Frame) -> Frame:
+        name, *nested = self._path.steps
+        if nested:
+            raise NotByColumns("a field of a field")
+        return frame.with_value(frame.field(name))

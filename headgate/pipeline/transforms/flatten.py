@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from headgate.api import MEDIUM, STRING, ConfigDef, DataError, Key, Record, Schema, SchemaType, Struct
+from headgate.pipeline.columns.frame import Frame
 from headgate.pipeline.text import java_class
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
 from headgate.pipeline.transforms.requirements import require_map, require_struct
 from headgate.pipeline.transforms.schema_cache import SchemaCache
-from headgate.pipeline.transforms.structs import raw_values_of, rebuilt, unchecked_struct_of
+from headgate.pipeline.transforms.structs import rebuilt
 
 _PURPOSE: Final = "flattening"
 _LEAVES: Final = (str, int, float, bytes, bytearray, memoryview, list, tuple)
@@ -50,7 +51,7 @@ class Flatten(PartTransform):
         made, nodes = self._plans(given.schema)
         values: list[Any] = []
         _collect(nodes, given, values)
-        return self.put(record, made, unchecked_struct_of(made, values))
+        return self.put(record, made, Struct.of(made, values))
 
     def _joined(self, prefix: str, name: str) -> str:
         return f"{prefix}{self._delimiter}{name}" if prefix else name
@@ -110,7 +111,7 @@ def _collect(nodes: Sequence[_Node], value: Struct | None, values: list[Any]) ->
     if value is None:  # nothing is set in a struct that is not there; defaults stand in the schema
         values.extend([None] * sum(1 for _ in _leaves(nodes)))
         return
-    for node, item in zip(nodes, raw_values_of(value), strict=True):
+    for node, item in zip(nodes, value.values, strict=True):
         if node.nested is not None:
             _collect(node.nested, item, values)
             continue
@@ -127,3 +128,6 @@ class FlattenKey(OfKey, Flatten):
 
 class FlattenValue(OfValue, Flatten):
     aliases = ("org.apache.kafka.connect.transforms.Flatten$Value",)
+
+    def apply_to_columns(self, frame: Frame) -> Frame:
+        return frame.with_fields(frame.fields)  # which are flat

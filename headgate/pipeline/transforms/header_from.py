@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headgate.api import HIGH, LIST, STRING, ConfigDef, ConfigError, DataError, Header, Key, Record, Schema, one_of
+from headgate.pipeline.columns.frame import Frame
 from headgate.pipeline.transforms.keys import REPLACE_NULL, some
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
 from headgate.pipeline.transforms.requirements import require_map, require_struct
@@ -82,3 +83,7 @@ class HeaderFromKey(OfKey, HeaderFrom):
 
 class HeaderFromValue(OfValue, HeaderFrom):
     aliases = ("org.apache.kafka.connect.transforms.HeaderFrom$Value",)
+
+    def apply_to_columns(self, frame: Frame) -> Frame:
+        # Headers are no column of a table.
+        return frame.with_fields({name: column for name, column in frame.fields.items() if name not in self._gone})

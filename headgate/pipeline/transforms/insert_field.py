@@ -5,19 +5,21 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import Any, Final, TypeAlias
 
-from headgate.api import MEDIUM, STRING, ConfigDef, ConfigError, Key, Record, Schema
+from headgate.api import MEDIUM, STRING, ConfigDef, ConfigError, Key, Record, Schema, Struct
 from headgate.api import schema as schemas
+from headgate.pipeline.columns.frame import Column, Frame
 from headgate.pipeline.logical import datetime_of
 from headgate.pipeline.transforms.keys import REPLACE_NULL
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
 from headgate.pipeline.transforms.requirements import require_map, require_sink, require_struct
 from headgate.pipeline.transforms.schema_cache import SchemaCache
-from headgate.pipeline.transforms.structs import members_of, rebuilt, struct_of, unchecked_struct_of, values_of
+from headgate.pipeline.transforms.structs import members_of, rebuilt, struct_of, values_of
 
 Reader: TypeAlias = Callable[[Record], Any]
+ColumnReader: TypeAlias = Callable[[Frame], Column]
 
 _PURPOSE: Final = "field insertion"
 _NAMING: Final = "A ! at the end makes the field required, a ? or nothing optional."
@@ -35,6 +37,8 @@ class _Insertion:
     """For a map; None inserts nothing."""
     read_typed: Reader
     """For a struct."""
+    column: ColumnReader
+    """For a frame."""
 
 
 class InsertField(PartTransform):
@@ -54,16 +58,18 @@ class InsertField(PartTransform):
         if self.settings["static.field"] is not None and fixed is None:
             name = self.settings["static.field"]
             raise ConfigError.invalid("static.value", None, f"No value specified for static field: {name}")
-        possible: Sequence[tuple[str, Schema, Reader, Reader]] = (
-            ("topic.field", schemas.STRING, _TOPIC, _TOPIC),
-            ("partition.field", schemas.INT32, _PARTITION, _PARTITION),
-            ("offset.field", schemas.INT64, _offset, _offset),
-            ("timestamp.field", schemas.TIMESTAMP, _TIMESTAMP, _timestamp),
-            ("static.field", schemas.STRING, lambda _: fixed, lambda _: fixed),
+        possible: Sequence[tuple[str, Schema, Reader, Reader, ColumnReader]] = (
+            ("topic.field", schemas.STRING, _TOPIC, _TOPIC, methodcaller("column", "topic")),
+            ("partition.field", schemas.INT32, _PARTITION, _PARTITION, methodcaller("column", "partition")),
+            ("offset.field", schemas.INT64, _offset, _offset, methodcaller("column", "offset")),
+            ("timestamp.field", schemas.TIMESTAMP, _TIMESTAMP, _timestamp, methodcaller("column", "timestamp")),
+            ("static.field", schemas.STRING, lambda _: fixed, lambda _: fixed, methodcaller("repeated", fixed)),
         )
+        sources = ("topic", "partition", "offset", "timestamp")
+        self.uses = type(self).uses | {source for source in sources if self.settings[f"{source}.field"] is not None}
         self._insertions = [
-            _insertion(self.settings[key], schema, read, read_typed)
-            for key, schema, read, read_typed in possible
+            _insertion(self.settings[key], schema, read, read_typed, column)
+            for key, schema, read, read_typed, column in possible
             if self.settings[key] is not None
         ]
         if not self._insertions:
@@ -90,16 +96,16 @@ class InsertField(PartTransform):
             struct_of(given.schema, items)  # a required field may not be null; inserted ones may
         made = self._schemas(schema)
         items += [read(record) for read in self._typed_readers]
-        return self.put(record, made, unchecked_struct_of(made, items))
+        return self.put(record, made, Struct.of(made, items))
 
     def _extended(self, schema: Schema) -> Schema:
         return rebuilt(schema, [*members_of(schema), *((each.name, each.schema) for each in self._insertions)])
 
 
-def _insertion(field: str, schema: Schema, read: Reader, read_typed: Reader) -> _Insertion:
+def _insertion(field: str, schema: Schema, read: Reader, read_typed: Reader, column: ColumnReader) -> _Insertion:
     required = field.endswith("!")
     name = field[:-1] if field.endswith(("!", "?")) else field
-    return _Insertion(name, schema if required else schema.as_optional(), read, read_typed)
+    return _Insertion(name, schema if required else schema.as_optional(), read, read_typed, column)
 
 
 def _offset(record: Record) -> int:
@@ -121,3 +127,6 @@ class InsertFieldKey(OfKey, InsertField):
 
 class InsertFieldValue(OfValue, InsertField):
     aliases = ("org.apache.kafka.connect.transforms.InsertField$Value",)
+
+    def apply_to_columns(self, frame: Frame) -> Frame:
+        return frame.with_fields({**frame.fields, **{each.name: each.column(frame) for each in self._insertions}})

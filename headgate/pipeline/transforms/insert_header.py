@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headgate.api import HIGH, STRING, ConfigDef, Header, Key, Record, Transform
+from headgate.pipeline.columns.frame import Frame
 from headgate.pipeline.transforms.keys import not_null
 from headgate.pipeline.values import parse
 
@@ -22,6 +23,8 @@ class InsertHeader(Transform[Record]):
         ),
     )
 
+    uses = frozenset()
+
     def configure(self, config: Mapping[str, str]) -> None:
         super().configure(config)
         schema, value = parse(self.settings["value.literal"])
@@ -29,3 +32,6 @@ class InsertHeader(Transform[Record]):
 
     def apply(self, record: Record) -> Record:
         return record.replace(headers=(*record.headers, self._header))
+
+    def apply_to_columns(self, frame: Frame) -> Frame:
+        return frame  # headers are no column of a table

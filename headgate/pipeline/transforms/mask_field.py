@@ -7,7 +7,24 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from headgate.api import HIGH, LIST, LOW, STRING, ConfigDef, DataError, Key, Record, Schema, SchemaType, non_empty
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headgate.api import (
+    HIGH,
+    LIST,
+    LOW,
+    STRING,
+    ConfigDef,
+    DataError,
+    Field,
+    Key,
+    Record,
+    Schema,
+    SchemaType,
+    non_empty,
+)
+from headgate.pipeline.columns.frame import Column, Frame
 from headgate.pipeline.text import float32, java_class
 from headgate.pipeline.transforms.java_numbers import cut_decimal, parse_decimal
 from headgate.pipeline.transforms.keys import REPLACE_NULL, some_and_no_blanks
@@ -60,26 +77,30 @@ class MaskField(PartTransform):
             given = require_map(value, _PURPOSE)
             changed = dict(given)
             for name in self._fields:
-                changed[name] = self._mask(given.get(name), None)
+                changed[name] = self._mask(name, given.get(name), None)
             return self.put(record, None, changed)
         struct = require_struct(value, _PURPOSE)
         items = values_of(struct, replace_null=self._replace_null)
-        for index, member in self._masked(struct.schema):
-            items[index] = self._mask(items[index], member)
+        for member in self._masked(struct.schema):
+            items[member.index] = self._mask(member.name, items[member.index], member.schema)
         return self.put(record, schema, struct_of(struct.schema, items))
 
-    def _masked_members(self, schema: Schema) -> Sequence[tuple[int, Schema]]:
-        return [(member.index, member.schema) for member in schema.fields if member.name in self._fields]
+    def _masked_members(self, schema: Schema) -> Sequence[Field]:
+        return [member for member in schema.fields if member.name in self._fields]
 
-    def _mask(self, value: Any, schema: Schema | None) -> Any:
+    def _mask(self, name: str, value: Any, schema: Schema | None) -> Any:
         if value is None:
             return None
-        if self._replacement is not None:
-            return self._replaced(self._replacement, value, schema)
-        for kind, empty in _EMPTY:
-            if isinstance(value, kind):
-                return empty(value)
-        raise DataError(f"Cannot mask value of type: class {java_class(value)}")
+        try:
+            if self._replacement is not None:
+                return self._replaced(self._replacement, value, schema)
+            for kind, empty in _EMPTY:
+                if isinstance(value, kind):
+                    return empty(value)
+            raise DataError(f"Cannot mask value of type: class {java_class(value)}")
+        except DataError as error:
+            error.within(name)
+            raise
 
     @staticmethod
     def _replaced(replacement: str, value: Any, schema: Schema | None) -> Any:
@@ -106,3 +127,14 @@ class MaskFieldKey(OfKey, MaskField):
 
 class MaskFieldValue(OfValue, MaskField):
     aliases = ("org.apache.kafka.connect.transforms.MaskField$Value",)
+
+    def apply_to_columns(self, frame: Frame) -> Frame:
+        masked = {name: self._masked_column(name, frame.field(name)) for name in self._fields}
+        return frame.with_fields({**frame.fields, **masked})
+
+    def _masked_column(self, name: str, column: Column) -> Column:
+        known = column.drop_null()
+        if not len(known):
+            return column
+        mask = self._mask(name, known[0].as_py(), None)  # the same for all values of a type
+        return pc.if_else(column.is_valid(), pa.scalar(mask, column.type), pa.scalar(None, column.type))

@@ -21,16 +21,20 @@ class PartTransform(Transform[Record]):
 
 
 class OfKey:
+    uses = frozenset({"key"})
+
     def take(self, record: Record) -> tuple[Schema | None, Any]:
         return record.key_schema, record.key
 
     def put(self, record: Record, schema: Schema | None, value: Any) -> Record:
-        return record.replace(key_schema=schema, key=value)
+        return record.with_key(value, schema)
 
 
 class OfValue:
+    uses = frozenset({"value"})
+
     def take(self, record: Record) -> tuple[Schema | None, Any]:
         return record.value_schema, record.value
 
     def put(self, record: Record, schema: Schema | None, value: Any) -> Record:
-        return record.replace(value_schema=schema, value=value)
+        return record.with_value(value, schema)

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
+import pyarrow as pa
+
 from headgate.api import HIGH, STRING, ConfigDef, Key, Record, Transform
+from headgate.pipeline.columns.frame import Frame
 from headgate.pipeline.transforms.java_regex import Replacement, compiled, valid
 
 _TOPICS: Final = 1000
@@ -19,6 +22,8 @@ class RegexRouter(Transform[Record]):
         Key("replacement", STRING, importance=HIGH, doc="The new topic; $1 is what the first group matched."),
     )
 
+    uses = frozenset({"topic"})
+
     def configure(self, config: Mapping[str, str]) -> None:
         super().configure(config)
         self._regex = compiled(self.settings["regex"])
@@ -29,6 +34,11 @@ class RegexRouter(Transform[Record]):
     def apply(self, record: Record) -> Record:
         topic = self._route(record.topic)
         return record if topic == record.topic else record.replace(topic=topic)
+
+    def apply_to_columns(self, frame: Frame) -> Frame:
+        topics = frame.column("topic").dictionary_encode()
+        routed = pa.array(list(map(self._route, topics.dictionary.to_pylist())), pa.string())
+        return frame.with_topic(routed.take(topics.indices))
 
     def _new_topic(self, topic: str) -> str:
         if self._regex.fullmatch(topic) is None:

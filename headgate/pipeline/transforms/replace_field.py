@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from headgate.api import LIST, MEDIUM, ConfigDef, ConfigError, Key, Record, Schema
+from headgate.pipeline.columns.frame import Frame
 from headgate.pipeline.transforms.keys import REPLACE_NULL, no_blanks
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
 from headgate.pipeline.transforms.requirements import require_map, require_struct
@@ -64,15 +65,10 @@ class ReplaceField(PartTransform):
         return self.put(record, made, struct_of(made, [items[index] for index in kept]))
 
     def _filtered(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        exclude, include = self._exclude, self._include
+        exclude, include, rename = self._exclude, self._include, self._renames.get
         if include:
-            kept = {name: item for name, item in value.items() if name in include and name not in exclude}
-        else:
-            kept = {name: item for name, item in value.items() if name not in exclude}
-        if not self._renames:
-            return kept
-        rename = self._renames.get
-        return {rename(name, name): item for name, item in kept.items()}
+            return {rename(name, name): item for name, item in value.items() if name in include and name not in exclude}
+        return {rename(name, name): item for name, item in value.items() if name not in exclude}
 
     def _plan(self, schema: Schema) -> tuple[Schema, Sequence[int]]:
         wanted = self._include or {member.name for member in schema.fields}
@@ -101,3 +97,6 @@ class ReplaceFieldKey(OfKey, ReplaceField):
 
 class ReplaceFieldValue(OfValue, ReplaceField):
     aliases = ("org.apache.kafka.connect.transforms.ReplaceField$Value",)
+
+    def apply_to_columns(self, frame: Frame) -> Frame:
+        return frame.with_fields(self._filtered(frame.fields))

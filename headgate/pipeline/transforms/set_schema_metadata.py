@@ -11,7 +11,7 @@ from headgate.pipeline.transforms.keys import REPLACE_NULL
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
 from headgate.pipeline.transforms.requirements import require_schema
 from headgate.pipeline.transforms.schema_cache import SchemaCache
-from headgate.pipeline.transforms.structs import members_of, raw_values_of, struct_of, unchecked_struct_of, values_of
+from headgate.pipeline.transforms.structs import members_of, struct_of, values_of
 
 _PURPOSE: Final = "updating schema metadata"
 
@@ -51,7 +51,7 @@ class SetSchemaMetadata(PartTransform):
         )
         if schema.default is None:
             return made
-        return replace(made, default=unchecked_struct_of(made, raw_values_of(schema.default)))
+        return replace(made, default=Struct.of(made, schema.default.values))
 
 
 class SetSchemaMetadataKey(OfKey, SetSchemaMetadata):

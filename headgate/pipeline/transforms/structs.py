@@ -11,17 +11,12 @@ from headgate.api import schema as schemas
 
 def values_of(value: Struct, *, replace_null: bool) -> list[Any]:
     """A new list; with `replace_null`, a default stands where nothing was set."""
-    if not replace_null or None not in value._values:
-        return value._values.copy()
+    if not replace_null or None not in value.values:
+        return value.values.copy()
     return [
         member.schema.default if item is None else item
-        for item, member in zip(value._values, value.schema.fields, strict=True)
+        for item, member in zip(value.values, value.schema.fields, strict=True)
     ]
-
-
-def raw_values_of(value: Struct) -> list[Any]:
-    """The struct's own list, as it was set: not to be changed."""
-    return value._values
 
 
 def struct_of(schema: Schema, values: list[Any]) -> Struct:
@@ -30,15 +25,7 @@ def struct_of(schema: Schema, values: list[Any]) -> Struct:
         for item, member in zip(values, schema.fields, strict=True):
             if item is None and not member.schema.optional:
                 schemas.validate_value(member.schema, None, member.name)
-    return unchecked_struct_of(schema, values)
-
-
-def unchecked_struct_of(schema: Schema, values: list[Any]) -> Struct:
-    """The same for a struct whose required fields may still be unset."""
-    made = Struct.__new__(Struct)
-    made.schema = schema
-    made._values = values
-    return made
+    return Struct.of(schema, values)
 
 
 def rebuilt(

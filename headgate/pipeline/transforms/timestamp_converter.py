@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from headgate.api import HIGH, LOW, MEDIUM, STRING, ConfigDef, ConfigError, Key, Record, Schema, Struct, one_of
+from headgate.api import (
+    HIGH,
+    LOW,
+    MEDIUM,
+    STRING,
+    ConfigDef,
+    ConfigError,
+    DataError,
+    Key,
+    Record,
+    Schema,
+    Struct,
+    one_of,
+)
 from headgate.pipeline.transforms.dates import DateFormat
 from headgate.pipeline.transforms.instants import (
     NO_FORMAT,
@@ -76,21 +89,26 @@ class TimestampConverter(PartTransform):
             given = require_map(value, _PURPOSE)
             return self.put(record, None, {**given, self._field: self._converted(given.get(self._field), None)})
         if not self._field:
-            return self.put(record, self._target(schema), self._converted(value, form_of_schema(schema)))
+            return self.put(record, self._target(schema), self._converted(value, schema))
         struct = None if value is None else require_struct(value, _PURPOSE)
         made = self._schemas(schema)
         return self.put(record, made, None if struct is None else self._converted_struct(struct, made))
 
-    def _converted(self, value: Any, form: str | None) -> Any:
-        if value is None:
-            return None
-        return self._write(self._instants.read(form or form_of_value(value), value))
+    def _converted(self, value: Any, schema: Schema | None) -> Any:
+        """Of the field, or of the whole value; by its schema, if it has one, else by what it looks like."""
+        try:
+            form = None if schema is None else form_of_schema(schema)
+            return None if value is None else self._write(self._instants.read(form or form_of_value(value), value))
+        except DataError as error:
+            if self._field:
+                error.within(self._field)
+            raise
 
     def _converted_struct(self, value: Struct, schema: Schema) -> Struct:
         items = values_of(value, replace_null=self._replace_null)
         member = value.schema.field(self._field)
         if member is not None:
-            items[member.index] = self._converted(items[member.index], form_of_schema(member.schema))
+            items[member.index] = self._converted(items[member.index], member.schema)
         return struct_of(schema, items)
 
     def _target(self, schema: Schema) -> Schema:

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
+import pyarrow as pa
+
 from headgate.api import HIGH, STRING, ConfigDef, ConfigError, DataError, Key, Record, Transform
+from headgate.pipeline.columns.frame import Frame
 from headgate.pipeline.text import text
 from headgate.pipeline.transforms.dates import DateFormat
 
@@ -32,6 +35,8 @@ class TimestampRouter(Transform[Record]):
         ),
     )
 
+    uses = frozenset({"topic", "partition", "timestamp", "key", "value"})  # all that its message shows
+
     def configure(self, config: Mapping[str, str]) -> None:
         super().configure(config)
         self._topic_format: str = self.settings["topic.format"]
@@ -49,6 +54,11 @@ class TimestampRouter(Transform[Record]):
         if timestamp is None:
             raise DataError(f"Timestamp missing on record: {_shown(record)}")
         return record.replace(topic=self._route(record.topic, timestamp // self._resolution))
+
+    def apply_to_columns(self, frame: Frame) -> Frame:
+        given = zip(frame.column("topic").to_pylist(), frame.column("timestamp").to_pylist(), strict=True)
+        routed = [self._route(topic, timestamp // self._resolution) for topic, timestamp in given]
+        return frame.with_topic(pa.array(routed, pa.string()))
 
     def _new_topic(self, topic: str, span: int) -> str:
         date = self._dates.format(span * self._resolution)

@@ -22,6 +22,8 @@ class ValueToKey(Transform[Record]):
         REPLACE_NULL,
     )
 
+    uses = frozenset({"value"})
+
     def configure(self, config: Mapping[str, str]) -> None:
         super().configure(config)
         self._fields: Sequence[str] = list(dict.fromkeys(self.settings["fields"]))

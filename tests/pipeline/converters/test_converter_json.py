@@ -156,7 +156,11 @@ def test_null_without_schema_is_a_tombstone(made: JsonConverter) -> None:
     ("schema", "value", "message"),
     [
         (s.INT64, None, "Conversion error: null value for field that is required and has no default value"),
-        (POINT, Struct(POINT), "Conversion error: null value for field that is required and has no default value"),
+        (
+            POINT,
+            Struct(POINT),
+            "Conversion error: null value for field that is required and has no default value (field a)",
+        ),
         (s.INT32, "x", "Invalid type for INT32: class java.lang.String"),
         (s.INT32, 1 << 40, "Invalid type for INT32: class java.lang.Long"),
         (s.INT32, True, "Invalid type for INT32: class java.lang.Boolean"),
@@ -332,7 +336,7 @@ def test_structs_take_their_fields_and_forget_others() -> None:
     [
         ('{"type":"int32"}', "null", "Invalid null value for required INT32 field"),
         (INTS, "[null]", "Invalid null value for required INT32 field"),
-        (STRUCT, "{}", "Invalid null value for required INT32 field"),
+        (STRUCT, "{}", "Invalid null value for required INT32 field (field a)"),
         (STRUCT, "[1]", "Structs should be encoded as JSON objects, but found ARRAY"),
         (STRUCT, '"s"', "Structs should be encoded as JSON objects, but found STRING"),
         (BY_NAME, "[]", "Maps with string fields should be encoded as JSON objects, but found ARRAY"),

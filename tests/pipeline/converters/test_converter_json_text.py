@@ -58,7 +58,7 @@ def test_there_is_no_negative_zero(data: bytes) -> None:
     [
         *(b"1abc", b"1,2", b"truex", b"nul", b"NaN", b"Infinity", b"+1", b".5", b"1.", b"-", b"1e", b"{", b"[", b"[1"),
         *(b"{'a':1}", b"[1,]", b'{"a":1,}', b'{"a" 1}', b'{"a":1 "b":2}', b"{1:2}", b"// c\n1", b'"', b'"\\x"'),
-        *(b'"\xff"', b'"a\nb"', b"1" * 1001, b"[" * 1025 + b"]" * 1025),
+        *(b'"\xff"', b'"a\nb"', b"1" * 1001, b"[" * 1025 + b"]" * 1025, b" [" * 1001 + b" ]" * 1001 + b"x"),
     ],
 )
 def test_it_refuses_what_jackson_refuses(data: bytes) -> None:

@@ -143,7 +143,7 @@ class TestSchemaless:
     def test_values_that_cannot_be_cast(self, value: Any, message: str) -> None:
         with pytest.raises(DataError) as error:
             apply(CastValue, {"spec": "f:int8"}, sink({"f": value}))
-        assert str(error.value) == message
+        assert str(error.value) == f"{message} (field f)"
 
     def test_bytes_become_text_only(self) -> None:
         with pytest.raises(DataError, match=r"^Unexpected type in Cast transformation: class \[B$"):
@@ -181,7 +181,7 @@ class TestWithSchema:
         assert apply(CastValue, {"spec": "zz:int8"}, sink(a_struct())).value == a_struct()
 
     def test_text_that_is_no_number(self) -> None:
-        with pytest.raises(DataError, match=r"^Value \(x\) was out of range for requested data type$"):
+        with pytest.raises(DataError, match=r"^Value \(x\) was out of range for requested data type \(field b\)$"):
             apply(CastValue, {"spec": "b:int32"}, sink(a_struct()))
 
     def test_defaults_are_cast(self) -> None:
@@ -253,7 +253,7 @@ class TestWithSchema:
         message = f"Cast transformation does not support casting from ARRAY; supported types are {SUPPORTED}"
         with pytest.raises(DataError) as error:
             apply(CastValue, {"spec": "a:int8"}, sink(Struct(schema, {"a": []})))
-        assert str(error.value) == message
+        assert str(error.value) == f"{message} (field a)"
         with pytest.raises(DataError, match=r"casting from STRUCT"):
             whole("int8", a_struct(), STRUCT)
 

@@ -90,7 +90,7 @@ def test_a_replacement(value: Any, schema: Schema | None, replacement: str, expe
 def test_what_cannot_be_masked(value: Any, replacement: str | None, message: str) -> None:
     with pytest.raises(DataError) as error:
         masked(value, None, replacement)
-    assert str(error.value) == message
+    assert str(error.value) == f"{message} (field f)"
 
 
 @pytest.mark.parametrize(

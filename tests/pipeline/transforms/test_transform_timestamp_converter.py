@@ -152,7 +152,7 @@ def test_a_null_struct_gets_the_new_schema() -> None:
             a_struct(),
             STRUCT,
             {"field": "a"},
-            "Schema Schema{INT32} does not correspond to a known timestamp type format",
+            "Schema Schema{INT32} does not correspond to a known timestamp type format (field a)",
         ),
         (None, s.INT32, {}, "Schema Schema{INT32} does not correspond to a known timestamp type format"),
         (1.5, None, {}, "TimestampConverter does not support class java.lang.Double objects as timestamps"),
