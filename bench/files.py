@@ -27,11 +27,22 @@ from headgate.dev.broker import Broker
 from headgate.dev.ports import pick_free
 
 STRING: Final = "org.apache.kafka.connect.storage.StringConverter"
+_TRANSFORMS: Final = "org.apache.kafka.connect.transforms"
 JSON: Final = {
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter.schemas.enable": "false",
+    "transforms": "drop,add,cast",
+    "transforms.drop.type": f"{_TRANSFORMS}.ReplaceField$Value",
+    "transforms.drop.exclude": "note",
+    "transforms.add.type": f"{_TRANSFORMS}.InsertField$Value",
+    "transforms.add.static.field": "origin",
+    "transforms.add.static.value": "bench",
+    "transforms.cast.type": f"{_TRANSFORMS}.Cast$Value",
+    "transforms.cast.spec": "price:string",
 }
+"""Without schemas, and three transforms."""
 WIDTH: Final = 107
+"""Of every line, with its end."""
 
 
 def call(method: str, url: str, body: Any = None) -> Any:
@@ -89,18 +100,19 @@ def headgate(bootstrap: str, folder: Path) -> Iterator[tuple[str, float]]:
 class Round:
     """One worker's measurements, in its own topics."""
 
-    def __init__(self, url: str, name: str, bootstrap: str, lines: int, source: Path, folder: Path) -> None:
+    def __init__(self, url: str, name: str, bootstrap: str, lines: int, folder: Path) -> None:
         from confluent_kafka import Consumer
 
-        self.url, self.name, self.lines, self.source, self.folder = url, name, lines, source, folder
+        self.url, self.name, self.lines, self.folder, self._bootstrap = url, name, lines, folder, bootstrap
         self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "log_level": 0})
 
-    def file_source(self, topic: str) -> float:
+    def file_source(self, source: Path, topic: str) -> float:
         config = {
             "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
-            "file": str(self.source),
+            "file": str(source),
             "topic": topic,
         }
+        self._make(topic)
         began = time.monotonic()
         self._create("source", config)
         until(lambda: self._end(topic) >= self.lines, "all lines in Kafka")
@@ -145,13 +157,19 @@ class Round:
         call("DELETE", f"{self.url}/connectors/bench-{self.name}-{kind}")
         return self.lines / seconds
 
-    def _end(self, topic: str) -> int:
-        from confluent_kafka import KafkaException, TopicPartition
+    def _make(self, topic: str) -> None:
+        """Before the clock starts."""
+        from confluent_kafka.admin import AdminClient
+        from confluent_kafka.cimpl import NewTopic
 
-        try:
-            return int(self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=5)[1])
-        except KafkaException:
-            return 0
+        admin = AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 0})
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
+        until(lambda: topic in self._consumer.list_topics(topic).topics, "the topic")
+
+    def _end(self, topic: str) -> int:
+        from confluent_kafka import TopicPartition
+
+        return int(self._consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)[1])
 
     def close(self) -> None:
         self._consumer.close()
@@ -160,6 +178,13 @@ class Round:
 def text_lines(path: Path, lines: int) -> None:
     with path.open("w") as file:
         file.writelines(f"{number:012d}{'x' * (WIDTH - 13)}\n" for number in range(lines))
+
+
+def json_lines(path: Path, lines: int) -> None:
+    with path.open("w") as file:
+        for number in range(lines):
+            start = f'{{"id":{number},"name":"user-{number:08d}","price":{number % 1000}.25,"active":true,"note":"'
+            file.write(f'{start}{"x" * (WIDTH - 3 - len(start))}"}}\n')
 
 
 def warm_up(bootstrap: str) -> None:
@@ -178,18 +203,21 @@ def warm_up(bootstrap: str) -> None:
 
 def measure(lines: int, folder: Path) -> dict[str, tuple[float, float]]:
     """Rates of Headgate and of the peer, by what was measured."""
-    source = folder / "in.txt"
-    text_lines(source, lines)
+    texts, objects = folder / "in.txt", folder / "in.json"
+    text_lines(texts, lines)
+    json_lines(objects, lines)
     found: dict[str, dict[str, float]] = {}
     with Broker(heap="1g") as broker:
         warm_up(broker.bootstrap)
         for name in ("headgate", "peer"):
             print(f"    measuring {name} ...", flush=True)
             with _worker(name, broker.bootstrap, folder) as (url, started):
-                run = Round(url, name, broker.bootstrap, lines, source, folder)
+                run = Round(url, name, broker.bootstrap, lines, folder)
                 rates = found[name] = {"start to first REST answer (1/s)": 1 / started}
-                rates["file source, String"] = run.file_source(f"bench-{name}")
+                rates["file source, String"] = run.file_source(texts, f"bench-{name}")
                 rates["file sink, String"] = run.file_sink(f"bench-{name}")
+                run.file_source(objects, f"bench-{name}-json")
+                rates["file sink, JSON without schema, three transforms"] = run.file_sink(f"bench-{name}-json", **JSON)
                 run.close()
     return {what: (found["headgate"][what], found["peer"][what]) for what in found["headgate"]}
 

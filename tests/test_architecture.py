@@ -27,10 +27,11 @@ ALLOWED: dict[str, set[str]] = {
     "connectors": {"api"},
     "providers": {"api"},
     "pipeline": {"api", "model"},
+    "wire": {"model", "clients"},
     "runtime": {"api", "model", "log"},
     "cluster": {"model", "clients", "producer", "runtime.view", "runtime.ports"},
     "storage": {"model", "clients", "producer", "runtime.view", "runtime.ports"},
-    "spark": {"model", "api", "pipeline", "clients", "metrics", "log", "producer"},
+    "spark": {"model", "api", "pipeline", "wire", "clients", "metrics", "log", "producer"},
     "rest": {"runtime", "model", "api", "metrics", "log"},
     "cli": {"*"},
 }

@@ -17,7 +17,7 @@ from headgate.rest.exposition import exposition
 from headgate.rest.server import Server
 from headgate.rest.settings import RestSettings
 from headgate.runtime import task_spec
-from headgate.runtime.plugins import Plugins
+from headgate.runtime.plugins import Kind, Plugins
 from headgate.runtime.secrets import resolve_worker
 from headgate.runtime.standalone import StandaloneHerder
 from headgate.runtime.worker_config import STANDALONE, WorkerConfig, unknown_keys
@@ -44,7 +44,7 @@ class StandaloneWorker:
             log.warning("Unknown key in the worker's configuration is ignored: %s", key)
         self.plugins = Plugins.discover(STANDALONE["plugin.path"].parse(raw.get("plugin.path")) or ())
         raw, self._secrets = resolve_worker(raw, self.plugins, STANDALONE.names)
-        self.config = WorkerConfig.parse(raw, STANDALONE)
+        self.config = WorkerConfig.parse(raw, STANDALONE, self.plugins)
         settings = RestSettings.parse(raw, default_listeners=(LOCAL_LISTENER,))
         self._settings = settings
         self.server = Server(settings)
@@ -99,7 +99,10 @@ class StandaloneWorker:
     def _require_converters(self) -> None:
         """A converter that cannot be found would fail every connector; better to say so once, at the start."""
         for key in ("key.converter", "value.converter", "header.converter"):
-            task_spec.converter(key, {}, self.config, self.plugins)
+            ref = task_spec.converter(key, {}, self.config, self.plugins).ref
+            problem = self.plugins.find(str(ref), Kind.CONVERTER, Kind.HEADER_CONVERTER).cls.unavailable()
+            if problem is not None:
+                log.warning("No connector can use %s of the worker's configuration: %s", key, problem)
 
 
 def defaults_without_file(data: Path) -> dict[str, str]:

@@ -105,6 +105,8 @@ def test_every_dependency_has_its_line() -> None:
     assert sorted(first_column(section(page, "At run time"))) == sorted(map(_name, project["dependencies"]))
     dev = project["optional-dependencies"]["dev"]
     assert sorted(first_column(section(page, "For development"))) == sorted(map(_name, dev))
+    registry = project["optional-dependencies"]["registry"]
+    assert sorted(first_column(section(page, "With the extra `registry`"))) == sorted(map(_name, registry))
     assert list(project["optional-dependencies"]) == ["registry", "dev"]
 
 

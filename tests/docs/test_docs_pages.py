@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from docs_support import DOCS, PAGES, README, ROOT, ask, blocks, commands, curl, links, page_name, worker
 
+from headgate.model import ConnectorType
+from headgate.runtime.overrides import ALLOWLIST, POLICY, Client, Overrides
+
 every_page = pytest.mark.parametrize("page", PAGES, ids=page_name)
 
 
@@ -81,3 +84,20 @@ def test_decisions_are_numbered_without_gaps() -> None:
 def test_a_decision_has_context_decision_and_consequences(page: Path) -> None:
     assert re.findall(r"^## (.+)$", page.read_text(), re.MULTILINE) == ["Context", "Decision", "Consequences"]
     assert page.read_text().startswith(f"# {page.name[:4]}: ")
+
+
+def test_the_policy_of_the_configuration_page_does_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (code,) = blocks(DOCS / "configuration.md", "python")
+    (tmp_path / "acme").mkdir()
+    (tmp_path / "acme" / "policies.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    named = {POLICY: "acme.policies.NoPasswords"}
+    text = (DOCS / "configuration.md").read_text()
+    assert f"`{POLICY}={named[POLICY]}`" in text
+    overrides = Overrides.parse({**named, ALLOWLIST: []}, named)
+    config = {"producer.override.ssl.key.password": "x", "producer.override.acks": "1"}
+    assert overrides.rejections(Client.PRODUCER, ConnectorType.SOURCE, config) == {
+        "ssl.key.password": "Passwords are the worker's affair."
+    }
