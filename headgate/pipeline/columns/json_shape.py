@@ -23,16 +23,16 @@ import pyarrow.json
 from headgate.pipeline.columns.frame import Column, NotByColumns, joined
 
 _SAMPLES: Final = 8
-_MOST_FIELDS: Final = 200
-"""A pattern of more takes too long, and at last is refused."""
+_LONGEST: Final = 20_000
+"""A longer pattern, of hundreds of fields, takes too long, and at last is refused."""
 _NULL: Final = type(None)
-_POWER: Final = "[eE][+-]?[0-9]+"
+_POWER: Final = "[eE][+-]?[0-9]{1,2}"
 _PATTERNS: Final[Mapping[type, str]] = {
     _NULL: "null",
     bool: "null|true|false",
     int: "null|0|-?[1-9][0-9]*",
-    # Minus zero is a matter of its own.
-    float: rf"null|(?:0|-?[1-9][0-9]*)(?:\.[0-9]+(?:{_POWER})?|{_POWER})|-0\.[0-9]*[1-9]",
+    # Minus zero is a matter of its own, and so is what is too small to be anything else.
+    float: rf"null|(?:0|-?[1-9][0-9]*)(?:\.[0-9]+(?:{_POWER})?|{_POWER})|-0\.0{{0,20}}[1-9][0-9]*",
     str: r'null|"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-cefA-CEF][0-9a-fA-F]{3})*"',
 }
 _TYPES: Final[Mapping[type, pa.DataType]] = {
@@ -61,10 +61,11 @@ class Shape:
                 found, first = fields, text
             elif list(found) == list(fields):
                 found = {name: fields[name] if kind is _NULL else kind for name, kind in found.items()}
-        if not 0 < len(found) <= _MOST_FIELDS:
+        if not found:
             return None
+        pattern = _pattern(found, spaced=first.startswith(f"{{{_quoted(next(iter(found)))}: "))
         schema = pa.schema([(name, _TYPES[kind]) for name, kind in found.items()])
-        return cls(schema, _pattern(found, spaced=first.startswith(f"{{{_quoted(next(iter(found)))}: ")))
+        return cls(schema, pattern) if len(pattern) <= _LONGEST else None
 
     def matches(self, texts: Column) -> Any:
         """A mask, in numpy: which of the texts have this shape. Null has none."""

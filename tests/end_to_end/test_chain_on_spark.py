@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -15,7 +15,7 @@ from pipeline_plugins import ENVELOPE, JSON, TEXT, chain_spec
 
 from headgate.api import Form, Header, SourceRecord, SourceTable, Struct
 from headgate.api import schema as s
-from headgate.java.find import find_java
+from headgate.cli.assembly import StandaloneWorker
 from headgate.model import ChainSpec, PluginRef, PluginSpec, StepSpec, TaskId
 from headgate.pipeline import blob
 from headgate.pipeline.batch import CONSUMED, HEADERS, slim
@@ -40,20 +40,14 @@ some, few = settings(max_examples=25, **_OPTIONS), settings(max_examples=8, **_O
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[SparkEngine]:
-    running = SparkEngine({}, jars=tuple, require_java=find_java)
-    running.start()
-    running.session()
-    yield running
-    running.stop()
+def engine(worker: StandaloneWorker) -> SparkEngine:
+    worker.engine.session()
+    return worker.engine
 
 
 @pytest.fixture(scope="module")
-def rides(engine: SparkEngine) -> Iterator[Rides]:
-    running = Rides(engine)
-    running.start()
-    yield running
-    running.stop()
+def rides(worker: StandaloneWorker) -> Rides:
+    return worker.rides
 
 
 def ran(rides: Rides, jobs: Sequence[blob.Job]) -> list[blob.Result]:
