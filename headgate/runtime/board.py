@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from headgate.log import masked
 from headgate.model import ConnectorStatus, ConnectorType, State, Status, TaskId, TaskStatus
@@ -16,9 +17,11 @@ log = logging.getLogger(__name__)
 class StatusBoard:
     """Writes from the herder's thread; reads from any. What it writes tells no secrets."""
 
-    def __init__(self, store: StatusStore, worker_id: str) -> None:
+    def __init__(self, store: StatusStore, worker_id: str, generation: Callable[[], int] = lambda: 0) -> None:
+        """`generation` is the group's now: of two workers that claim a task, it tells who is right."""
         self._store = store
         self.worker_id = worker_id
+        self._generation = generation
 
     def connector(self, name: str, event: Event, trace: str | None = None, version: str | None = None) -> None:
         current = self._store.connector(name)
@@ -30,7 +33,7 @@ class StatusBoard:
         if state is State.DESTROYED:
             self._store.remove_connector(name)
         else:
-            self._store.put_connector(name, Status(state, self.worker_id, masked(trace) if trace else trace, version))
+            self._store.put_connector(name, self._status(state, trace, version))
 
     def task(self, task: TaskId, event: Event, trace: str | None = None, version: str | None = None) -> None:
         current = self._store.task(task)
@@ -42,7 +45,10 @@ class StatusBoard:
         if state is State.DESTROYED:
             self._store.remove_task(task)
         else:
-            self._store.put_task(task, Status(state, self.worker_id, masked(trace) if trace else trace, version))
+            self._store.put_task(task, self._status(state, trace, version))
+
+    def _status(self, state: State, trace: str | None, version: str | None) -> Status:
+        return Status(state, self.worker_id, masked(trace) if trace else trace, version, self._generation())
 
     def status(self, name: str, kind: ConnectorType) -> ConnectorStatus:
         connector = self._store.connector(name)

@@ -1,0 +1,249 @@
+"""ConfigLog: connector configs, task configs and target states in the config topic, which all workers read.
+
+A write has happened when the call returns: Kafka has acknowledged it, and this worker has read it back.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, Protocol
+
+from headgate.model import Config, RestartRequest, TargetState, TaskId
+from headgate.runtime.view import ClusterView
+from headgate.storage.config_records import (
+    CommitRecord,
+    ConfigRecord,
+    ConnectorRecord,
+    LoggerRecord,
+    Malformed,
+    NotJson,
+    RestartRecord,
+    SessionKey,
+    SessionKeyRecord,
+    TargetStateRecord,
+    TaskCountRecord,
+    TaskRecord,
+    decode,
+    encode,
+)
+from headgate.storage.config_state import (
+    ConfigEvent,
+    ConfigFold,
+    ConfigState,
+    ConnectorRemoved,
+    ConnectorUpdated,
+    LoggerLevelSet,
+    RestartRequested,
+    SessionKeyUpdated,
+    TargetStateChanged,
+    TasksUpdated,
+)
+from headgate.storage.topic_log import Log, LogRecord
+from headgate.storage.topic_writer import WriteFailed, Writer
+
+_log: Final = logging.getLogger(__name__)
+
+WRITE_S: Final = 30.0
+
+
+class LeaderWriteFailed(WriteFailed):
+    """A write that only the leader may make was not made: this worker is not, or no longer, the one whose transactions
+    count. It must join the group again and claim the topic anew."""
+
+
+class ConfigListener(Protocol):
+    """Told, from the log's thread, of what came after start-up; the state has it by then. Must not block."""
+
+    def on_connector_update(self, name: str) -> None: ...
+
+    def on_connector_remove(self, name: str) -> None: ...
+
+    def on_tasks_update(self, name: str, tasks: Sequence[TaskId]) -> None:
+        """Of every commit; without tasks, it had none or they were incomplete."""
+
+    def on_target_state_change(self, name: str) -> None: ...
+
+    def on_session_key(self, key: SessionKey) -> None: ...
+
+    def on_restart_request(self, request: RestartRequest) -> None: ...
+
+    def on_logger_level(self, namespace: str, level: str) -> None: ...
+
+
+class ConfigLog:
+    """May be used from any thread; writes wait for each other."""
+
+    def __init__(self, log: Log, writer: Writer, *, transactional: bool = False, timeout: float = WRITE_S) -> None:
+        """With `transactional`, what only the leader may write goes through the writer that it has claimed the topic
+        with. `timeout` is for a whole write with all of its steps."""
+        self._topic_log = log
+        self._writer = writer
+        self._leader: Writer | None = None
+        self._transactional = transactional
+        self._timeout = timeout
+        self._listener: ConfigListener | None = None
+        self._fold = ConfigFold()
+        self._folding = threading.Lock()
+        self._writing = threading.Lock()
+
+    def start(self, listener: ConfigListener | None = None, timeout: float = 60.0) -> None:
+        """Returns when the topic has been read. Raises ReadTimeout."""
+        self._topic_log.start(self._on_record, timeout)
+        self._listener = listener
+
+    def close(self) -> None:
+        """Ends reading and writing; a writer of the leader's, too."""
+        self._topic_log.close()
+        self.claim(None)
+        self._writer.close()
+
+    # --- reading: from any thread -------------------------------------------------------------------------------------
+
+    def view(self) -> ClusterView:
+        return self.state().view
+
+    def state(self) -> ConfigState:
+        with self._folding:
+            return self._fold.state()
+
+    def offset(self) -> int:
+        """The next offset to read: what this worker tells the group."""
+        return self.state().offset
+
+    def refresh(self, timeout: float) -> ConfigState:
+        """The state with all that was in the topic when this was called. Raises ReadTimeout."""
+        self._topic_log.read_to_end(timeout)
+        return self.state()
+
+    def _on_record(self, record: LogRecord) -> None:
+        try:
+            known = decode(record.key, record.value)
+        except NotJson as error:
+            _log.error("Record %d of %s is ignored: %s", record.offset, self._topic_log.topic, error)
+            return
+        except Malformed as error:
+            _log.error("Record %d of %s (%r) is ignored: %s", record.offset, self._topic_log.topic, record.key, error)
+            with self._folding:
+                self._fold.ignore(record.offset)
+            return
+        with self._folding:
+            event = self._fold.apply(known, record.offset)
+        if event is not None and self._listener is not None:
+            _tell(self._listener, event)
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    def claim(self, writer: Writer | None) -> None:
+        """The leader's transactional writer, None when this worker leads no more. The last one is closed."""
+        last, self._leader = self._leader, writer
+        if last is not None and last is not writer:
+            last.close()
+
+    def put_connector(self, name: str, config: Config, target: TargetState | None = None) -> None:
+        """Create or replace. The target state comes first: a crash in between must not start what shall be stopped."""
+        state = [] if target is None else [TargetStateRecord(name, target)]
+        with self._step() as deadline:
+            self._lead([*state, ConnectorRecord(name, config)], deadline)
+
+    def remove_connector(self, name: str) -> None:
+        with self._step() as deadline:
+            self._lead([ConnectorRecord(name, None), TargetStateRecord(name, None)], deadline)
+
+    def put_tasks(self, name: str, configs: Sequence[Config]) -> None:
+        """Raises ConnectorNotFound. The commit is a step of its own: no worker may see it before all the tasks."""
+        with self._step() as deadline:
+            self._read(deadline)
+            self.view().require(name)
+            if configs:
+                self._lead([TaskRecord(TaskId(name, n), each) for n, each in enumerate(configs)], deadline)
+            self._lead([CommitRecord(name, len(configs))], deadline)
+
+    def put_target_state(self, name: str, target: TargetState) -> None:
+        """Any worker may. Raises ConnectorNotFound."""
+        with self._step() as deadline:
+            self.view().require(name)
+            self._write(TargetStateRecord(name, target), deadline)
+
+    def put_restart_request(self, request: RestartRequest) -> None:
+        with self._step() as deadline:
+            self._lead([RestartRecord(request)], deadline)
+
+    def put_task_count(self, name: str, count: int) -> None:
+        """KIP-618: the tasks before the current ones have been fenced."""
+        with self._step() as deadline:
+            self._lead([TaskCountRecord(name, count)], deadline)
+
+    def put_session_key(self, key: SessionKey) -> None:
+        with self._step() as deadline:
+            self._lead([SessionKeyRecord(key)], deadline)
+
+    def put_logger_level(self, namespace: str, level: str) -> None:
+        """Any worker may."""
+        with self._step() as deadline:
+            self._write(LoggerRecord(namespace, level), deadline)
+
+    @contextmanager
+    def _step(self) -> Iterator[float]:
+        """One write at a time, until a deadline for all of it."""
+        deadline = time.monotonic() + self._timeout
+        if not self._writing.acquire(timeout=self._timeout):
+            raise WriteFailed(f"Another write to topic {self._topic_log.topic} takes longer than {self._timeout:g} s")
+        try:
+            yield deadline
+        finally:
+            self._writing.release()
+
+    def _lead(self, records: Sequence[ConfigRecord], deadline: float) -> None:
+        """What only the leader may write: one transaction where there are any, else one after the other."""
+        entries = [encode(each) for each in records]
+        if not self._transactional:
+            # Task configs mean nothing before their commit: they need not wait for each other.
+            steps = [entries] if isinstance(records[0], TaskRecord) else [[each] for each in entries]
+            for step in steps:
+                self._writer.write(step, _left(deadline))
+        else:
+            leader = self._leader
+            if leader is None:
+                raise LeaderWriteFailed(f"This worker has not claimed topic {self._topic_log.topic}: it does not lead")
+            try:
+                leader.write(entries, _left(deadline))
+            except Exception as error:
+                # Whatever it was, its transactions may be fenced or unfinished: only a new claim makes that certain.
+                self.claim(None)
+                raise LeaderWriteFailed(
+                    f"The leader's write to topic {self._topic_log.topic} failed: {error}"
+                ) from error
+        self._read(deadline)
+
+    def _write(self, record: ConfigRecord, deadline: float) -> None:
+        self._writer.write([encode(record)], _left(deadline))
+        self._read(deadline)
+
+    def _read(self, deadline: float) -> None:
+        self._topic_log.read_to_end(_left(deadline))
+
+
+def _left(deadline: float) -> float:
+    return max(deadline - time.monotonic(), 0.0)
+
+
+def _tell(listener: ConfigListener, event: ConfigEvent) -> None:
+    match event:
+        case ConnectorUpdated(connector):
+            listener.on_connector_update(connector)
+        case ConnectorRemoved(connector):
+            listener.on_connector_remove(connector)
+        case TasksUpdated(connector, tasks):
+            listener.on_tasks_update(connector, tasks)
+        case TargetStateChanged(connector):
+            listener.on_target_state_change(connector)
+        case SessionKeyUpdated(key):
+            listener.on_session_key(key)
+        case RestartRequested(request):
+            listener.on_restart_request(request)
+        case LoggerLevelSet(namespace, level):
+            listener.on_logger_level(namespace, level)

@@ -1,0 +1,207 @@
+"""StatusCache: what the status topic says, with this worker's own writes that it does not say yet. No Kafka here.
+
+A worker must see its own writes at once, for the next state follows from the last. In the end the topic decides: an own
+write is shown until it is read back, or has failed for good.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from headgate.model import State, Status, TaskId
+from headgate.storage.status_records import StatusId, StatusValue, TopicId
+
+SAFE: Final = frozenset({State.UNASSIGNED, State.FAILED})
+"""States that a worker may have to tell when others already know better."""
+
+
+@dataclass(slots=True)
+class _Own:
+    """The last write of this worker's."""
+
+    value: StatusValue | None
+    number: int
+    offset: int | None = None
+    """Where it stands in the topic, once that is known."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    read: StatusValue | None = None
+    """What the topic says."""
+    offset: int = -1
+    timestamp: int = -1
+    own: _Own | None = None
+    last: int = 0
+    """The number of the last write that may still count: none after a deletion."""
+    tombstones: int = 0
+    """Own ones that are under way."""
+
+    @property
+    def shown(self) -> StatusValue | None:
+        return self.read if self.own is None else self.own.value
+
+    def settle(self) -> None:
+        if self.own is not None and self.own.offset is not None and self.offset >= self.own.offset:
+            self.own = None
+
+
+@dataclass(slots=True)
+class StatusCache:
+    """Not for several threads at once."""
+
+    generation: int = 0
+    """That of the last write."""
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    _entries: dict[StatusId, _Entry] = field(default_factory=dict)
+    _tasks: dict[str, set[int]] = field(default_factory=dict)
+    _topics: dict[str, dict[str, None]] = field(default_factory=dict)
+
+    # --- what is shown ------------------------------------------------------------------------------------------------
+
+    def get(self, whose: StatusId) -> StatusValue | None:
+        entry = self._entries.get(whose)
+        return None if entry is None else entry.shown
+
+    def tasks(self, connector: str) -> Mapping[int, Status]:
+        found = ((number, self.get(TaskId(connector, number))) for number in sorted(self._tasks.get(connector, ())))
+        return {number: status for number, status in found if isinstance(status, Status)}
+
+    def topics(self, connector: str) -> Mapping[str, StatusValue]:
+        found = ((topic, self.get(TopicId(connector, topic))) for topic in self._topics.get(connector, ()))
+        return {topic: status for topic, status in found if status is not None}
+
+    def connectors(self) -> Iterable[str]:
+        """Those with a status, of their own or of a task."""
+        own = (whose for whose, entry in self._entries.items() if isinstance(whose, str) and entry.shown is not None)
+        return dict.fromkeys([*own, *(name for name in self._tasks if self.tasks(name))])
+
+    # --- what is written here -----------------------------------------------------------------------------------------
+
+    def begin(self, whose: StatusId, value: StatusValue | None) -> int | None:
+        """The number of this write; None if it must not be made, for another worker has said something newer."""
+        entry = self._entry(whose)
+        if isinstance(value, Status):
+            self.generation = value.generation
+            if not _may_write(entry, value):
+                return None
+        entry.last = next(self._numbers)
+        entry.tombstones += value is None
+        entry.own = _Own(value, entry.last)
+        return entry.last
+
+    def may_repeat(self, whose: StatusId, number: int, value: StatusValue | None, generation: int) -> bool:
+        """Whether a write that failed is still worth making: nothing newer was written, the status was not deleted, the
+        group has not moved on."""
+        entry = self._entries.get(whose)
+        if entry is None or number != entry.last:
+            return False
+        if isinstance(whose, TopicId):
+            return True
+        return generation == self.generation and (not isinstance(value, Status) or _may_write(entry, value))
+
+    def written(self, whose: StatusId, number: int, offset: int) -> None:
+        """Kafka has it."""
+        entry = self._entries.get(whose)
+        if entry is not None and entry.own is not None and entry.own.number == number:
+            entry.own.offset = offset
+            entry.settle()
+            self._tidy(whose, entry)
+
+    def failed(self, whose: StatusId, number: int, value: StatusValue | None) -> None:
+        """Kafka will never have it."""
+        entry = self._entries.get(whose)
+        if entry is None:
+            return
+        if value is None:
+            entry.tombstones = max(entry.tombstones - 1, 0)
+        if entry.own is not None and entry.own.number == number:
+            entry.own = None
+        self._tidy(whose, entry)
+
+    # --- what is read -------------------------------------------------------------------------------------------------
+
+    def read(self, whose: StatusId, value: StatusValue | None, offset: int, timestamp: int = -1) -> None:
+        entry = self._entry(whose)
+        entry.offset = offset
+        if not (isinstance(whose, TaskId) and _stale(entry.read, value)):
+            entry.read, entry.timestamp = value, timestamp
+        if value is None:
+            own = entry.tombstones > 0
+            self._delete(entry, own)
+            if isinstance(whose, str):
+                self._delete_tasks(whose, timestamp, own)
+        entry.settle()
+        self._tidy(whose, entry)
+
+    def _delete(self, entry: _Entry, own: bool) -> None:
+        if own:
+            entry.tombstones -= 1
+            return
+        # Somebody else deleted it. What we wrote and Kafka has is still to come; what it has not is too late.
+        entry.last = 0
+        if entry.own is not None and entry.own.offset is None:
+            entry.own = None
+
+    def _delete_tasks(self, connector: str, timestamp: int, own: bool) -> None:
+        """The statuses of its tasks go with a connector's; but a task's that was written later belongs to its successor
+        of the same name, and was only read before, from another partition."""
+        for number in list(self._tasks.get(connector, ())):
+            task = TaskId(connector, number)
+            entry = self._entries[task]
+            if entry.read is not None and not 0 <= timestamp < entry.timestamp:
+                entry.read = None
+                if not own:
+                    self._delete(entry, own=False)
+                self._tidy(task, entry)
+
+    # --- entries ------------------------------------------------------------------------------------------------------
+
+    def _entry(self, whose: StatusId) -> _Entry:
+        entry = self._entries.get(whose)
+        if entry is None:
+            entry = self._entries[whose] = _Entry()
+            if isinstance(whose, TaskId):
+                self._tasks.setdefault(whose.connector, set()).add(whose.task)
+            elif isinstance(whose, TopicId):
+                self._topics.setdefault(whose.connector, {})[whose.topic] = None
+        return entry
+
+    def _tidy(self, whose: StatusId, entry: _Entry) -> None:
+        """What is deleted and has nothing under way is forgotten."""
+        if entry.read is not None or entry.own is not None or entry.tombstones:
+            return
+        del self._entries[whose]
+        if isinstance(whose, TaskId):
+            self._tasks[whose.connector].discard(whose.task)
+            if not self._tasks[whose.connector]:
+                del self._tasks[whose.connector]
+        elif isinstance(whose, TopicId):
+            self._topics[whose.connector].pop(whose.topic, None)
+            if not self._topics[whose.connector]:
+                del self._topics[whose.connector]
+
+
+def _may_write(entry: _Entry, status: Status) -> bool:
+    read = entry.read
+    return (
+        status.state not in SAFE
+        or not isinstance(read, Status)
+        or read.worker_id == status.worker_id
+        or read.generation <= status.generation
+    )
+
+
+def _stale(known: StatusValue | None, status: StatusValue | None) -> bool:
+    """Whether a worker says that it stopped a task which another has started since."""
+    return (
+        isinstance(known, Status)
+        and isinstance(status, Status)
+        and status.state is State.UNASSIGNED
+        and known.state is State.RUNNING
+        and known.generation >= status.generation
+        and known.worker_id != status.worker_id
+    )

@@ -1,0 +1,248 @@
+"""StatusLog: states of connectors and tasks, and the topics they use (KIP-558), in the status topic.
+
+Writing never waits: the herder writes a state and goes on. What Kafka does not take at once is sent again from a thread
+of the log's, unless it has become pointless meanwhile.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from confluent_kafka import KafkaError
+
+from headgate.model import Status, TaskId
+from headgate.storage.status_cache import StatusCache
+from headgate.storage.status_records import (
+    Malformed,
+    StatusId,
+    StatusValue,
+    TopicId,
+    TopicStatus,
+    decode,
+    encode,
+)
+from headgate.storage.topic_log import Log, LogRecord
+from headgate.storage.topic_writer import Told
+
+_log: Final = logging.getLogger(__name__)
+
+GIVE_UP_AFTER_S: Final = 5.0
+"""For the writer: what it could not deliver comes back that soon, to be judged again."""
+LONGEST_TRACE: Final = 100_000
+"""In characters. Kafka refuses records of a megabyte, and a status without its trace is better than none."""
+
+_RETRY_FIRST_S: Final = 0.25
+_RETRY_MOST_S: Final = 5.0
+
+_RETRIABLE: Final = frozenset(
+    {
+        KafkaError._MSG_TIMED_OUT,
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._QUEUE_FULL,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.NOT_ENOUGH_REPLICAS,
+        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.INVALID_MSG,
+        KafkaError.THROTTLING_QUOTA_EXCEEDED,
+    }
+)
+
+
+class Sender(Protocol):
+    """A TopicWriter that does not retry."""
+
+    def send(self, key: bytes, value: bytes | None, told: Told) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    whose: StatusId
+    value: StatusValue | None
+    number: int
+    generation: int
+    tries: int = 0
+
+
+class StatusLog:
+    """May be used from any thread. A status is shown here as soon as it is put, elsewhere when it was read."""
+
+    def __init__(self, log: Log, writer: Sender) -> None:
+        self._topic_log = log
+        self._writer = writer
+        self._cache = StatusCache()
+        self._changed = threading.Condition()
+        self._under_way = 0
+        self._waiting: list[tuple[float, int, _Write]] = []
+        self._order = itertools.count()
+        self._closing = False
+        self._retrying: threading.Thread | None = None
+
+    def start(self, timeout: float = 60.0) -> None:
+        """Returns when the topic has been read. Raises ReadTimeout."""
+        self._topic_log.start(self._on_record, timeout)
+        self._retrying = threading.Thread(target=self._retry, name="status-retries", daemon=True)
+        self._retrying.start()
+
+    def flush(self, timeout: float) -> bool:
+        """Whether all that was put has been written, or has become pointless, within that time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._under_way, timeout)
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Waits that long for what was put."""
+        self.flush(timeout)
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        if self._retrying is not None:
+            self._retrying.join(5)
+        self._writer.close()
+        self._topic_log.close()
+
+    # --- reads --------------------------------------------------------------------------------------------------------
+
+    def connector(self, name: str) -> Status | None:
+        return self._status(name)
+
+    def task(self, task: TaskId) -> Status | None:
+        return self._status(task)
+
+    def _status(self, whose: StatusId) -> Status | None:
+        with self._changed:
+            found = self._cache.get(whose)
+        return found if isinstance(found, Status) else None
+
+    def tasks(self, name: str) -> Mapping[int, Status]:
+        with self._changed:
+            return self._cache.tasks(name)
+
+    def connectors(self) -> Iterable[str]:
+        """Also those of which only tasks have a status: somebody has to clean them up."""
+        with self._changed:
+            return tuple(self._cache.connectors())
+
+    def topics(self, connector: str) -> tuple[str, ...]:
+        """The topics that it uses."""
+        with self._changed:
+            return tuple(self._cache.topics(connector))
+
+    # --- writes -------------------------------------------------------------------------------------------------------
+
+    def put_connector(self, name: str, status: Status) -> None:
+        """UNASSIGNED and FAILED are not written over what another worker said in a later generation."""
+        self._put(name, _fitting(status))
+
+    def put_task(self, task: TaskId, status: Status) -> None:
+        """As for connectors."""
+        self._put(task, _fitting(status))
+
+    def put_topic(self, connector: str, topic: str, task: int, now_ms: int | None = None) -> None:
+        """The task uses this topic. Harmless when that is known."""
+        whose = TopicId(connector, topic)
+        with self._changed:
+            if self._cache.get(whose) is not None:
+                return
+        self._put(whose, TopicStatus(task, round(time.time() * 1000) if now_ms is None else now_ms))
+
+    def remove_connector(self, name: str) -> None:
+        """Its tasks go with it."""
+        for number in self.tasks(name):
+            self._put(TaskId(name, number), None)
+        self._put(name, None)
+
+    def remove_task(self, task: TaskId) -> None:
+        self._put(task, None)
+
+    def remove_topics(self, connector: str) -> None:
+        for topic in self.topics(connector):
+            self._put(TopicId(connector, topic), None)
+
+    def _put(self, whose: StatusId, value: StatusValue | None) -> None:
+        with self._changed:
+            number = self._cache.begin(whose, value)
+            if number is None:
+                _log.debug("Status of %s is not written: another worker has written a newer one", whose)
+                return
+            self._under_way += 1
+            write = _Write(whose, value, number, self._cache.generation)
+        self._send(write)
+
+    def _send(self, write: _Write) -> None:
+        self._writer.send(
+            *encode(write.whose, write.value), lambda error, offset: self._on_report(write, error, offset)
+        )
+
+    def _on_report(self, write: _Write, error: KafkaError | None, offset: int) -> None:
+        with self._changed:
+            if error is None:
+                self._cache.written(write.whose, write.number, offset)
+                self._done()
+            elif error.code() in _RETRIABLE and not self._closing:
+                pause = min(_RETRY_FIRST_S * 2**write.tries, _RETRY_MOST_S)
+                again = replace(write, tries=min(write.tries + 1, 10))
+                heapq.heappush(self._waiting, (time.monotonic() + pause, next(self._order), again))
+                self._changed.notify_all()
+            else:
+                _log.error("Status of %s was not written: %s", write.whose, error.str())
+                self._give_up(write)
+
+    def _done(self) -> None:
+        self._under_way -= 1
+        self._changed.notify_all()
+
+    def _give_up(self, write: _Write) -> None:
+        self._cache.failed(write.whose, write.number, write.value)
+        self._done()
+
+    def _retry(self) -> None:
+        while True:
+            with self._changed:
+                if self._closing:
+                    return
+                left = self._waiting[0][0] - time.monotonic() if self._waiting else None
+                if left is None or left > 0:
+                    self._changed.wait(left)
+                    continue
+                _, _, write = heapq.heappop(self._waiting)
+                if not self._cache.may_repeat(write.whose, write.number, write.value, write.generation):
+                    self._give_up(write)
+                    continue
+            self._send(write)
+
+    # --- the log's thread ---------------------------------------------------------------------------------------------
+
+    def _on_record(self, record: LogRecord) -> None:
+        try:
+            whose, value = decode(record.key, record.value)
+        except Malformed as error:
+            _log.error("Record of %s (%r) is ignored: %s", self._topic_log.topic, record.key, error)
+            return
+        with self._changed:
+            self._cache.read(whose, value, record.offset, record.timestamp)
+
+
+def _fitting(status: Status) -> Status:
+    if status.trace is None or len(status.trace) <= LONGEST_TRACE:
+        return status
+    half = LONGEST_TRACE // 2
+    return replace(status, trace=f"{status.trace[:half]}\n... (cut) ...\n{status.trace[-half:]}")

@@ -1,0 +1,121 @@
+"""Records of the status topic: bytes, as Apache's workers write them, to values and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headgate.model import State, Status, TaskId
+from headgate.storage import json_text
+
+
+@dataclass(frozen=True, slots=True)
+class TopicId:
+    """A topic that a connector uses (KIP-558)."""
+
+    connector: str
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStatus:
+    task: int
+    """The task that used it first."""
+    discovered_ms: int
+
+
+StatusId = str | TaskId | TopicId
+"""Whose it is: a connector's, by its name, or a task's, or a topic's."""
+StatusValue = Status | TopicStatus
+
+_CONNECTOR: Final = "status-connector-"
+_TASK: Final = "status-task-"
+_TOPIC: Final = "status-topic-"
+_OF: Final = ":connector-"
+
+
+class Malformed(ValueError):
+    """No status as workers write it: ignored."""
+
+
+def encode_key(whose: StatusId) -> bytes:
+    if isinstance(whose, TaskId):
+        return f"{_TASK}{whose.connector}-{whose.task}".encode()
+    if isinstance(whose, TopicId):
+        return f"{_TOPIC}{whose.topic}{_OF}{whose.connector}".encode()
+    return f"{_CONNECTOR}{whose}".encode()
+
+
+def encode(whose: StatusId, value: StatusValue | None) -> tuple[bytes, bytes | None]:
+    """Key and value; None is a tombstone."""
+    return encode_key(whose), None if value is None else json_text.dumps(_tree(whose, value))
+
+
+def _tree(whose: StatusId, value: StatusValue) -> dict[str, Any]:
+    if isinstance(value, TopicStatus):
+        assert isinstance(whose, TopicId)
+        fields = {"name": whose.topic, "connector": whose.connector, "task": value.task}
+        return {"topic": {**fields, "discoverTimestamp": value.discovered_ms}}
+    return {
+        "state": value.state.value,
+        "trace": value.trace,
+        "worker_id": value.worker_id,
+        "generation": value.generation,
+        "version": value.version,
+    }
+
+
+def decode(key: bytes | None, value: bytes | None) -> tuple[StatusId, StatusValue | None]:
+    """None is a tombstone. Raises Malformed."""
+    whose = _whose((key or b"").decode(errors="replace"))
+    try:
+        tree = None if value is None else json_text.loads(value)
+    except ValueError as error:
+        raise Malformed(f"its value is not JSON: {error}") from error
+    if tree is None:
+        return whose, None
+    try:
+        return whose, _topic(tree) if isinstance(whose, TopicId) else _status(tree)
+    except (KeyError, TypeError, ValueError) as error:
+        raise Malformed(f"its value is not a status: {error!r}") from error
+
+
+def _whose(key: str) -> StatusId:
+    if key.startswith(_CONNECTOR):
+        return key[len(_CONNECTOR) :]
+    if key.startswith(_TASK):
+        connector, dash, number = key[len(_TASK) :].rpartition("-")
+        if dash and number.isascii() and number.isdigit():
+            return TaskId(connector, int(number))
+    if key.startswith(_TOPIC):
+        # A topic's name has no colon; a connector's may.
+        topic, _, rest = key[len(_TOPIC) :].partition(":")
+        if f":{rest}".startswith(_OF):
+            return TopicId(rest[len(_OF) - 1 :], topic)
+    raise Malformed("no worker writes such a key")
+
+
+def _status(tree: Any) -> Status:
+    return Status(
+        State(tree["state"]),
+        _typed(tree["worker_id"], str),
+        _optional(tree.get("trace")),
+        _optional(tree.get("version")),  # not there before 4.1
+        _typed(tree["generation"], int),
+    )
+
+
+def _topic(tree: Any) -> TopicStatus:
+    fields = tree["topic"]
+    return TopicStatus(_typed(fields["task"], int), _typed(fields["discoverTimestamp"], int))
+
+
+def _optional(value: Any) -> str | None:
+    text: str | None = None if value is None else _typed(value, str)
+    return text
+
+
+def _typed(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise TypeError(f"{value!r} is no {kind.__name__}")
+    return value

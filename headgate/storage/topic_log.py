@@ -1,0 +1,245 @@
+"""TopicLog: one compacted topic, read from its beginning to its end and followed from there.
+
+A consumer without a group reads all partitions on a thread of its own and hands each record to one callback. Broker
+restarts are waited out. What is in the topic, and who writes to it, others know.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, NamedTuple, Protocol
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from headgate.clients import QUIET, ClientKind, Complaints, translate
+from headgate.model import Config
+from headgate.storage.admin_clients import wait
+
+_log: Final = logging.getLogger(__name__)
+
+_POLL_S: Final = 0.2
+_BATCH: Final = 1000
+_ASK_S: Final = 5.0
+_PAUSE_S: Final = 0.2
+
+
+class LogRecord(NamedTuple):
+    key: bytes | None
+    value: bytes | None
+    partition: int
+    offset: int
+    timestamp: int = -1
+    """Milliseconds; -1 if the broker does not say."""
+
+
+OnRecord = Callable[[LogRecord], None]
+
+
+class ReadTimeout(Exception):
+    """The end of the topic was not reached in time: Kafka is away, or a transaction is still open. Try again."""
+
+
+class Log(Protocol):
+    """What the stores need of a TopicLog."""
+
+    topic: str
+
+    def start(self, on_record: OnRecord, timeout: float) -> None: ...
+
+    def read_to_end(self, timeout: float) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class TopicLog:
+    """`read_to_end` may be called from any thread, but not from the callback."""
+
+    def __init__(self, topic: str, clients: Config, admin: AdminClient, *, read_committed: bool = False) -> None:
+        """`clients` are settings by Apache's names. With `read_committed`, aborted records are not seen, and open
+        transactions keep the end from being reached. Raises ClientConfigError."""
+        self.topic = topic
+        self._admin = admin
+        self._settings = {
+            **QUIET,
+            **translate(ClientKind.CONSUMER, _consumer(topic, clients, read_committed)).config,
+            # Says where a partition ends; positions alone would stop before control records and gaps of compaction.
+            "enable.partition.eof": True,
+        }
+        self._complaints = Complaints(_log, f"Reading {topic}")
+        self._last_error = ""
+        self._on_record: OnRecord | None = None
+        self._partitions: list[int] = []
+        self._positions: dict[int, int] = {}
+        self._moved = threading.Condition()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self, on_record: OnRecord, timeout: float) -> None:
+        """Returns when `on_record` has had all that was in the topic. It is called from the log's thread, for each
+        record in its partition's order, until `close`. Raises ReadTimeout, and is closed then."""
+        if self._thread is not None:
+            raise RuntimeError(f"the log of {self.topic} was started before")
+        deadline = time.monotonic() + timeout
+        self._on_record = on_record
+        consumer = Consumer({**self._settings, "error_cb": self._on_error})
+        try:
+            self._partitions = self._find_partitions(consumer, deadline, timeout)
+            consumer.assign([TopicPartition(self.topic, number, OFFSET_BEGINNING) for number in self._partitions])
+        except BaseException:
+            consumer.close()
+            raise
+        self._thread = threading.Thread(target=self._follow, args=(consumer,), name=f"log-{self.topic}", daemon=True)
+        self._thread.start()
+        try:
+            self._read_to_end(deadline, timeout)
+        except BaseException:
+            self.close()
+            raise
+
+    def read_to_end(self, timeout: float) -> None:
+        """Returns when the callback has had every record that was in the topic when this was called, including those
+        of transactions that were open. Raises ReadTimeout."""
+        if threading.current_thread() is self._thread:
+            raise RuntimeError(f"the callback of topic {self.topic} would wait for itself: read from another thread")
+        self._read_to_end(time.monotonic() + timeout, timeout)
+
+    def close(self) -> None:
+        """No callback comes after this. Harmless when closed."""
+        self._closing.set()
+        with self._moved:
+            self._moved.notify_all()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(30)
+
+    # --- where the end is ---------------------------------------------------------------------------------------------
+
+    def _find_partitions(self, consumer: Consumer, deadline: float, timeout: float) -> list[int]:
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                found = consumer.list_topics(self.topic, timeout=min(max(left, 0.1), _ASK_S)).topics[self.topic]
+                if found.error is None and found.partitions:
+                    return sorted(found.partitions)
+                self._last_error = str(found.error.str()) if found.error else "it has no partitions"
+            except KafkaException as error:
+                self._last_error = error.args[0].str()
+            self._pause(deadline, f"Topic {self.topic} was not found within {timeout:g} s")
+
+    def _read_to_end(self, deadline: float, timeout: float) -> None:
+        if not self._partitions or self._closing.is_set():
+            raise ReadTimeout(f"The log of topic {self.topic} is closed")
+        ends = self._ends(deadline, timeout)
+
+        def reached() -> bool:
+            return all(self._positions.get(number, 0) >= end for number, end in ends.items())
+
+        with self._moved:
+            self._moved.wait_for(lambda: reached() or self._closing.is_set(), max(deadline - time.monotonic(), 0.0))
+            if not reached():
+                raise self._too_late(f"Topic {self.topic} was not read to its end within {timeout:g} s")
+
+    def _ends(self, deadline: float, timeout: float) -> dict[int, int]:
+        """The ends with all open transactions: whoever reads committed records waits until those are decided."""
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        asked = {TopicPartition(self.topic, number): latest for number in self._partitions}
+        while True:
+            left = min(max(deadline - time.monotonic(), 0.1), _ASK_S)
+            try:
+                answers = self._admin.list_offsets(
+                    asked, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=left
+                )
+                return {at.partition: wait(self._admin, answer, left + 1).offset for at, answer in answers.items()}
+            except KafkaException as error:
+                self._last_error = error.args[0].str()
+                # The client goes on asking whom it knows, by an epoch that is over, until it looks around.
+                with suppress(KafkaException):
+                    self._admin.list_topics(timeout=min(max(deadline - time.monotonic(), 0.1), _ASK_S))
+            except TimeoutError:
+                self._last_error = "no answer"
+            self._pause(deadline, f"Kafka did not tell the end of topic {self.topic} within {timeout:g} s")
+
+    def _pause(self, deadline: float, complaint: str) -> None:
+        if time.monotonic() + _PAUSE_S > deadline or self._closing.wait(_PAUSE_S):
+            raise self._too_late(complaint)
+
+    def _too_late(self, complaint: str) -> ReadTimeout:
+        if self._closing.is_set():
+            return ReadTimeout(f"The log of topic {self.topic} was closed")
+        return ReadTimeout(
+            f"{complaint}; Kafka's client said last: {self._last_error}" if self._last_error else complaint
+        )
+
+    # --- the log's thread ---------------------------------------------------------------------------------------------
+
+    def _follow(self, consumer: Consumer) -> None:
+        while not self._closing.is_set():
+            try:
+                # The first is waited for; what has come with it is taken without waiting for more.
+                first = consumer.poll(_POLL_S)
+                if first is not None:
+                    self._take([first, *consumer.consume(_BATCH, 0)])
+            except Exception:  # the callback's are caught where they belong
+                _log.exception("Topic %s could not be read; trying again", self.topic)
+                self._closing.wait(_PAUSE_S)
+        consumer.close()
+
+    def _take(self, messages: list[Message]) -> None:
+        reached: dict[int, int] = {}
+        for message in messages:
+            if self._closing.is_set():
+                return
+            error, partition, offset = message.error(), message.partition(), message.offset()
+            if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                self._on_error(error)
+            elif partition is None or offset is None:
+                continue  # only so that types agree: messages of a consumer have both
+            elif error is None:
+                self._tell(LogRecord(message.key(), message.value(), partition, offset, message.timestamp()[1]))
+                reached[partition] = offset + 1
+            else:
+                reached[partition] = offset
+        if reached:
+            self._last_error = ""
+            with self._moved:
+                self._positions.update(reached)
+                self._moved.notify_all()
+
+    def _tell(self, record: LogRecord) -> None:
+        assert self._on_record is not None
+        try:
+            self._on_record(record)
+        except Exception:
+            _log.exception("Record %d of %s-%d failed", record.offset, self.topic, record.partition)
+
+    def _on_error(self, error: KafkaError) -> None:
+        self._last_error = error.str()
+        self._complaints.say(error.str())
+
+
+def _consumer(topic: str, clients: Config, read_committed: bool) -> Config:
+    made = {
+        # Asked for by the client, never joined. The worker's own: it may at least ask about that one.
+        "group.id": topic,
+        "reconnect.backoff.max.ms": "1000",
+        # An end that comes with a control record is told when a fetch has found nothing: that long after it.
+        **({"fetch.max.wait.ms": "100"} if read_committed else {}),
+        **clients,
+        "enable.auto.commit": "false",
+        "auto.offset.reset": "earliest",
+        "allow.auto.create.topics": "false",
+        "isolation.level": "read_committed" if read_committed else "read_uncommitted",
+    }
+    return {key: value for key, value in made.items() if key not in ("group.instance.id", "group.protocol")}

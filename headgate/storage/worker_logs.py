@@ -1,0 +1,114 @@
+"""WorkerLogs: the stores of a distributed worker on its three internal topics, made from its worker file."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from types import TracebackType
+from typing import Final, Self
+
+from confluent_kafka.admin import AdminClient
+
+from headgate.clients import QUIET, ClientKind, translate
+from headgate.model import Config
+from headgate.storage.config_log import ConfigListener, ConfigLog
+from headgate.storage.internal_topics import InternalTopics, ensure
+from headgate.storage.merged_offsets import MergedOffsets
+from headgate.storage.offset_log import OffsetLog
+from headgate.storage.status_log import GIVE_UP_AFTER_S, StatusLog
+from headgate.storage.topic_log import TopicLog
+from headgate.storage.topic_writer import TopicWriter
+
+_BOOTSTRAP: Final = "bootstrap.servers"
+
+
+class WorkerLogs:
+    """Nothing is asked of Kafka before `start`. `close` ends all of it."""
+
+    def __init__(self, worker: Config) -> None:
+        """Of a worker file that has been checked, with its secrets in place. Raises InternalTopicError,
+        ClientConfigError."""
+        support = worker.get("exactly.once.source.support", "disabled").strip().lower()
+        self._worker = worker
+        self._exactly_once = support == "enabled"
+        leads_by_transactions = support in ("preparing", "enabled")
+        self._topics = InternalTopics.of(worker)
+        self._admin = _admin(self._clients("admin"))
+        topics = self._topics
+
+        configs = self._clients("configs")
+        if leads_by_transactions:
+            configs = {"fetch.max.wait.ms": "100", **configs}  # transactions end with control records: see TopicLog
+        self.configs = ConfigLog(
+            TopicLog(topics.config.name, configs, self._admin, read_committed=self._exactly_once),
+            TopicWriter(topics.config.name, configs),
+            transactional=leads_by_transactions,
+        )
+        statuses = self._clients("statuses")
+        self.statuses = StatusLog(
+            TopicLog(topics.status.name, statuses, self._admin),
+            TopicWriter(topics.status.name, statuses, give_up_after=GIVE_UP_AFTER_S, retries=False),
+        )
+        offsets = self._clients("offsets")
+        self.offsets = OffsetLog(
+            TopicLog(topics.offsets.name, offsets, self._admin, read_committed=self._exactly_once),
+            TopicWriter(topics.offsets.name, offsets),
+        )
+
+    def start(self, listener: ConfigListener | None = None, timeout: float = 120.0) -> None:
+        """Makes missing topics, checks the others, and reads all three. Raises InternalTopicError, ReadTimeout, and is
+        closed then."""
+        deadline = time.monotonic() + timeout
+
+        def left() -> float:
+            return max(deadline - time.monotonic(), 0.1)
+
+        try:
+            ensure(self._admin, self._topics.all(), left())
+            self.offsets.start(left())
+            self.statuses.start(left())
+            self.configs.start(listener, left())
+        except BaseException:
+            self.close()
+            raise
+
+    def connector_offsets(self, topic: str, clients: Config, timeout: float = 60.0) -> MergedOffsets | None:
+        """The offsets of a connector whose `offsets.storage.topic` this is, read and ready; close it when the connector
+        needs it no more. `clients` are the settings of its Kafka clients. None if it is the worker's own topic. Raises
+        InternalTopicError, ReadTimeout, ClientConfigError."""
+        clients = {**self._clients("offsets"), **clients}
+        if (topic, clients[_BOOTSTRAP]) == (self._topics.offsets.name, self._worker[_BOOTSTRAP]):
+            return None
+        deadline = time.monotonic() + timeout
+        admin = _admin(clients)
+        ensure(admin, [replace(self._topics.offsets, name=topic, property="offsets.storage.topic")], timeout)
+        own = OffsetLog(TopicLog(topic, clients, admin, read_committed=self._exactly_once), TopicWriter(topic, clients))
+        try:
+            own.start(max(deadline - time.monotonic(), 0.1))
+        except BaseException:
+            own.close()
+            raise
+        return MergedOffsets(own, self.offsets)
+
+    def close(self) -> None:
+        """Statuses last: what ends here may still have something to say."""
+        self.configs.close()
+        self.offsets.close()
+        self.statuses.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _clients(self, purpose: str) -> Config:
+        """All keys of the worker: its clients take what they know."""
+        names = (self._worker.get("group.id", ""), self._worker.get("client.id", ""), purpose)
+        return {**self._worker, "client.id": "-".join(name for name in names if name)}
+
+
+def _admin(clients: Config) -> AdminClient:
+    return AdminClient({**QUIET, **translate(ClientKind.ADMIN, clients).config})
