@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart test pure check format bench docs clean
+.PHONY: help setup quickstart test pure check format bench bench-producer docs clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
 
 setup: $(VENV)/.ready  ## make .venv with headgate and all that it needs
 
@@ -47,6 +47,10 @@ format: setup  ## write the code as ruff wants it
 bench: setup  ## throughput each way on this machine; see docs/performance.md
 	@echo "==> bench: lines per second, file to Kafka and Kafka to file"
 	$(BIN)/python bench/files.py $(ARGS)
+
+bench-producer: setup  ## transactions of our producer beside a bare confluent-kafka loop
+	@echo "==> bench-producer: records per second in transactions of 10,000 and 100,000"
+	$(BIN)/python bench/transactions.py $(ARGS)
 
 docs: setup  ## regenerate the parts of docs/ that are made from code
 	@echo "==> docs: diagrams from the state tables"

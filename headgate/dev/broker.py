@@ -5,13 +5,14 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from headgate.dev import ports, server_config
 from headgate.dev.guarded import GuardedProcess
+from headgate.dev.server_config import Listener
 from headgate.dev.server_log import ServerLog
 from headgate.java.find import find_java
 from headgate.java.jars import KAFKA_BROKER, fetch
@@ -38,8 +39,9 @@ class Broker:
 
     Without `data` it keeps its data in a temporary folder until `stop()`; with it the folder stays, and the next
     broker on it has the same topics and cluster id. Without `port`, or with 0, it takes a free one and keeps it for
-    later starts. `properties` are Kafka's and win over `server_config.DEFAULTS`. The JVM ends with this process,
-    however this process ends, and does not hear a Ctrl-C in the terminal. Not for use from several threads at once."""
+    later starts. `properties` are Kafka's and win over `server_config.DEFAULTS`. `listeners` are further doors, each
+    found by its `address`. The JVM ends with this process, however this process ends, and does not hear a Ctrl-C in
+    the terminal. Not for use from several threads at once."""
 
     def __init__(
         self,
@@ -47,6 +49,7 @@ class Broker:
         port: int | None = None,
         properties: Mapping[str, str] = _NO_PROPERTIES,
         *,
+        listeners: Sequence[Listener] = (),
         heap: str = "512m",
         start_seconds: float = 60.0,
         stop_seconds: float = 20.0,
@@ -61,6 +64,7 @@ class Broker:
         self._wanted_data = Path(data).absolute() if data is not None else None
         self._port = port or 0
         self._properties = dict(properties)
+        self._listeners = dict.fromkeys(listeners, 0)
         self._heap = heap
         self._start_seconds = start_seconds
         self._stop_seconds = stop_seconds
@@ -84,6 +88,13 @@ class Broker:
         if not self._port:
             raise RuntimeError("the broker has no port before its first start: call start()")
         return self._port
+
+    def address(self, listener: str) -> str:
+        """The address of one of `listeners`, by its name; known from the first start on, and kept like the port."""
+        port = next((port for door, port in self._listeners.items() if door.name == listener), 0)
+        if not port:
+            raise RuntimeError(f"the broker has no listener {listener}, or was never started")
+        return f"{ports.HOST}:{port}"
 
     @property
     def pid(self) -> int:
@@ -194,9 +205,10 @@ class Broker:
                 raise PortInUse(
                     f"Port {self._port} on {ports.HOST} is in use: stop what listens there or choose another port."
                 )
-            picked, controller_port = ports.pick_free(2, avoid=self._port)
+            picked, controller_port, *more = ports.pick_free(2 + len(self._listeners), avoid=self._port)
             port = self._port or picked
-            self._configure(port, controller_port)
+            listeners = {door: kept or free for (door, kept), free in zip(self._listeners.items(), more, strict=True)}
+            self._configure(port, controller_port, listeners)
             self._format(kafka)
             self._launch(kafka)
             try:
@@ -207,10 +219,10 @@ class Broker:
                     raise
                 self.kill()
             else:
-                self._port = port
+                self._port, self._listeners = port, listeners
                 return
 
-    def _configure(self, port: int, controller_port: int) -> None:
+    def _configure(self, port: int, controller_port: int, listeners: Mapping[Listener, int]) -> None:
         server_config.write_log4j2_properties(self.data / "log4j2.properties")
         server_config.write_server_properties(
             self.data / "server.properties",
@@ -218,6 +230,7 @@ class Broker:
             port=port,
             controller_port=controller_port,
             properties=self._properties,
+            listeners=listeners,
         )
 
     def _format(self, kafka: list[str]) -> None:

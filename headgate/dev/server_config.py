@@ -3,6 +3,7 @@
 import base64
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -68,6 +69,17 @@ _LOG4J2: Final[Mapping[str, str]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One more door of a broker, on a free port of its own; what its logins need is set by `properties`.
+
+    `advertised` is the address that clients are sent to when something stands between them and the broker."""
+
+    name: str
+    protocol: str = "PLAINTEXT"
+    advertised: str | None = None
+
+
 def check_properties(properties: Mapping[str, str]) -> None:
     """ValueError when `properties` holds one that is for `Broker` to set."""
     if taken := sorted(OWNED & properties.keys()):
@@ -75,15 +87,24 @@ def check_properties(properties: Mapping[str, str]) -> None:
 
 
 def write_server_properties(
-    path: Path, *, log_dir: Path, port: int, controller_port: int, properties: Mapping[str, str]
+    path: Path,
+    *,
+    log_dir: Path,
+    port: int,
+    controller_port: int,
+    properties: Mapping[str, str],
+    listeners: Mapping[Listener, int],
 ) -> None:
     """A broker and a controller in one process; `properties` win over the defaults."""
+    more = {door.name: f"{HOST}:{door_port}" for door, door_port in listeners.items()}
+    sent_to = {door.name: door.advertised or more[door.name] for door in listeners}
+    protocols = {"CLIENT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **{door.name: door.protocol for door in listeners}}
     derived = {
         "process.roles": "broker,controller",
         "node.id": "1",
-        "listeners": f"CLIENT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
-        "advertised.listeners": f"CLIENT://{HOST}:{port}",
-        "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listeners": _addresses({"CLIENT": f"{HOST}:{port}", "CONTROLLER": f"{HOST}:{controller_port}", **more}),
+        "advertised.listeners": _addresses({"CLIENT": f"{HOST}:{port}", **sent_to}),
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         "inter.broker.listener.name": "CLIENT",
         "controller.listener.names": "CONTROLLER",
         # Fixed voters and not the dynamic quorum, which stores the address: the port may be another at the next start.
@@ -112,6 +133,10 @@ def read_cluster_id(log_dir: Path) -> str | None:
         return None
     properties: dict[str, str] = javaproperties.loads(text)
     return properties.get("cluster.id")
+
+
+def _addresses(listeners: Mapping[str, str]) -> str:
+    return ",".join(f"{name}://{address}" for name, address in listeners.items())
 
 
 def _write(path: Path, properties: Mapping[str, str]) -> None:

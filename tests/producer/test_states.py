@@ -1,0 +1,206 @@
+"""Every call in every state, and every event: against the table, and against a producer in that state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from headgate.producer import (
+    CommitFailedError,
+    FailureType,
+    FatalProducerError,
+    GroupFencedError,
+    KafkaErrorInfo,
+    KafkaFault,
+    ProducerClosedError,
+    ProducerError,
+    ProducerFencedError,
+    ProducerStateError,
+    State,
+    TransactionAbortableError,
+    TransactionalProducer,
+    TransactionStateError,
+    TransactionTimedOutError,
+)
+from headgate.producer.states import CALLS, STEPS, Answer, Call, Event, IllegalTransition, step
+
+pytestmark = pytest.mark.kip(691, "a commit that timed out is never followed by an abort")
+
+OK, BUG, GONE, LOST, DEAD = Answer.ALLOWED, Answer.MISUSE, Answer.CLOSED, Answer.ABORTABLE, Answer.FATAL
+PLAIN = State.WITHOUT_TRANSACTIONS
+OPEN = [state for state in State if state is not State.CLOSED]
+
+ALLOWED: dict[Call, set[State]] = {
+    Call.INIT: {State.UNINITIALISED, State.INITIALISING},
+    Call.BEGIN: {State.READY},
+    Call.SEND: {State.IN_TRANSACTION, PLAIN},
+    Call.SEND_OFFSETS: {State.IN_TRANSACTION},
+    Call.FLUSH: set(State) - {State.ABORTABLE_ERROR, State.FATAL_ERROR, State.CLOSED},
+    Call.COMMIT: {State.IN_TRANSACTION, State.COMMITTING},
+    Call.ABORT: {State.IN_TRANSACTION, State.ABORTING, State.ABORTABLE_ERROR},
+    Call.CLOSE: set(State),
+    Call.RESET: {State.UNINITIALISED, State.FATAL_ERROR},
+}
+SAYS_AGAIN = {Call.BEGIN, Call.SEND, Call.SEND_OFFSETS, Call.FLUSH, Call.COMMIT}
+"""What a lost transaction answers with its stored error."""
+
+
+def expected(state: State, call: Call) -> Answer:
+    if state in ALLOWED[call]:
+        return OK
+    if state is State.CLOSED:
+        return GONE
+    if state is State.FATAL_ERROR:
+        return DEAD
+    return LOST if state is State.ABORTABLE_ERROR and call in SAYS_AGAIN else BUG
+
+
+def test_the_table_has_every_state_and_every_call() -> None:
+    assert CALLS.keys() == {(state, call) for state in State for call in Call}
+
+
+@pytest.mark.parametrize("call", Call)
+@pytest.mark.parametrize("state", State)
+def test_every_call_in_every_state(state: State, call: Call) -> None:
+    assert CALLS[state, call] is expected(state, call)
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+LEADS = {
+    Event.INITIALISED: {State.UNINITIALISED: State.READY, State.INITIALISING: State.READY},
+    Event.INIT_TIMED_OUT: {State.UNINITIALISED: State.INITIALISING, State.INITIALISING: State.INITIALISING},
+    Event.BEGUN: {State.READY: State.IN_TRANSACTION},
+    Event.COMMIT_STARTED: {State.IN_TRANSACTION: State.COMMITTING, State.COMMITTING: State.COMMITTING},
+    Event.COMMITTED: {State.COMMITTING: State.READY},
+    Event.ABORT_STARTED: dict.fromkeys((State.IN_TRANSACTION, State.ABORTABLE_ERROR, State.ABORTING), State.ABORTING),
+    Event.ABORTED: {State.ABORTING: State.READY},
+    Event.ABORTABLE_FAILURE: {
+        **dict.fromkeys((State.IN_TRANSACTION, State.COMMITTING, State.ABORTABLE_ERROR), State.ABORTABLE_ERROR),
+        State.ABORTING: State.ABORTING,
+    },
+    Event.FATAL_FAILURE: dict.fromkeys(OPEN, State.FATAL_ERROR),
+    Event.RESET: dict.fromkeys((State.UNINITIALISED, State.FATAL_ERROR), State.UNINITIALISED),
+    Event.CLOSED: dict.fromkeys(State, State.CLOSED),
+}
+
+
+@pytest.mark.parametrize("event", Event)
+@pytest.mark.parametrize("state", State)
+def test_every_event_in_every_state(state: State, event: Event) -> None:
+    target = LEADS[event].get(state)
+    if target is None:
+        with pytest.raises(IllegalTransition):
+            step(state, event)
+    else:
+        assert step(state, event) is target
+
+
+def test_nothing_leaves_a_fatal_error_but_reset_and_close() -> None:
+    away = {event for (state, event), to in STEPS.items() if state is State.FATAL_ERROR and to is not state}
+    assert away == {Event.RESET, Event.CLOSED}
+
+
+def test_abortable_errors_come_from_transactions_only() -> None:
+    origins = {state for (state, _), to in STEPS.items() if to is State.ABORTABLE_ERROR}
+    assert origins == {State.IN_TRANSACTION, State.COMMITTING, State.ABORTABLE_ERROR}
+
+
+# --- a producer in that state -----------------------------------------------------------------------------------------
+
+SETTINGS = {"bootstrap.servers": "127.0.0.1:1", "transactional.id": "task", "socket.timeout.ms": 1000}
+DO: dict[Call, Callable[[TransactionalProducer], Any]] = {
+    Call.INIT: lambda producer: producer.init(0.1),
+    Call.BEGIN: lambda producer: producer.begin(),
+    Call.SEND: lambda producer: producer.send("topic", b"value"),
+    Call.SEND_OFFSETS: lambda producer: producer.send_offsets([], b""),
+    Call.FLUSH: lambda producer: producer.flush(0.1),
+    Call.COMMIT: lambda producer: producer.commit(0.1),
+    Call.ABORT: lambda producer: producer.abort(0.1),
+    Call.CLOSE: lambda producer: producer.close(1.0),
+    Call.RESET: lambda producer: producer.reset(),
+}
+RAISED: dict[Answer, type[Exception]] = {
+    BUG: ProducerStateError,
+    GONE: ProducerClosedError,
+    LOST: TransactionAbortableError,
+    DEAD: FatalProducerError,
+}
+
+
+def stored(state: State) -> ProducerError | None:
+    cause = KafkaFault(KafkaErrorInfo(10, "MESSAGE_TOO_LARGE", "too large"), FailureType.MESSAGE_REJECTED)
+    if state is State.ABORTABLE_ERROR:
+        return TransactionAbortableError("lost", cause=cause)
+    return ProducerFencedError("fenced", cause=cause) if state is State.FATAL_ERROR else None
+
+
+@pytest.fixture
+def producer_in(request: pytest.FixtureRequest) -> Callable[..., TransactionalProducer]:
+    """As if it had got into that state; no broker is there."""
+
+    def make(state: State, error: ProducerError | None = None, **more: Any) -> TransactionalProducer:
+        producer = TransactionalProducer(SETTINGS, **more)
+        request.addfinalizer(lambda: producer.close(1.0))
+        producer._state = state
+        producer._error = error or stored(state)
+        return producer
+
+    return make
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("state", [state for state in State if state is not PLAIN])
+def test_calls_that_are_not_allowed_say_so_and_change_nothing(
+    producer_in: Callable[..., TransactionalProducer], state: State
+) -> None:
+    producer = producer_in(state)
+    for call in Call:
+        answer = CALLS[state, call]
+        if answer is OK:
+            continue
+        with pytest.raises(RAISED[answer]) as caught:
+            DO[call](producer)
+        assert producer.state is state
+        if answer is BUG:
+            assert not isinstance(caught.value, ProducerClosedError)
+        if answer is DEAD:
+            assert caught.value is producer._error
+        if answer is LOST and call is Call.COMMIT:
+            assert type(caught.value) is CommitFailedError
+            assert caught.value.cause is producer._error.cause
+
+
+@pytest.mark.process
+def test_without_a_transactional_id_there_are_no_transactions() -> None:
+    with TransactionalProducer({"bootstrap.servers": "127.0.0.1:1"}) as producer:
+        assert producer.state is PLAIN
+        for call in (Call.INIT, Call.BEGIN, Call.SEND_OFFSETS, Call.COMMIT, Call.ABORT, Call.RESET):
+            with pytest.raises(ProducerStateError):
+                DO[call](producer)
+        assert producer.flush(0.1) == 0
+    with pytest.raises(ProducerClosedError):
+        producer.send("topic", b"value")
+
+
+@pytest.mark.process
+@pytest.mark.kip(691, "the same producer goes on after rejoining the group")
+@pytest.mark.parametrize("kind", [GroupFencedError, TransactionTimedOutError, TransactionStateError])
+def test_a_reset_needs_the_right_error_and_the_right_owner(
+    producer_in: Callable[..., TransactionalProducer], kind: type[FatalProducerError]
+) -> None:
+    producer = producer_in(State.FATAL_ERROR, kind("what"), still_mine=lambda: True)
+    producer.reset()
+    assert producer.state is State.UNINITIALISED
+    producer.reset()
+
+    stranger = producer_in(State.FATAL_ERROR, kind("what"), still_mine=lambda: False)
+    with pytest.raises(kind):
+        stranger.reset()
+    assert stranger.state is State.FATAL_ERROR
+
+    fenced = producer_in(State.FATAL_ERROR, still_mine=lambda: True)
+    with pytest.raises(ProducerFencedError):
+        fenced.reset()
