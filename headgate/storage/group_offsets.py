@@ -48,8 +48,8 @@ class KafkaGroupOffsets:
         """Empty for a group that does not exist. Partitions without a committed offset are left out."""
 
         def attempt(client: AdminClient, left: float) -> Mapping[TopicPartition, int]:
-            # librdkafka 2.16 reads through a null pointer when a coordinator refuses this question, as one that is still
-            # loading does: another question finds that out first.
+            # librdkafka 2.16 follows a null pointer when a coordinator refuses this question, as one does that is still
+            # loading: another question finds that out first.
             wait(client, client.describe_consumer_groups([group], request_timeout=left)[group], left + 1)
             request = [ConsumerGroupTopicPartitions(group)]
             answer = wait(client, client.list_consumer_group_offsets(request, request_timeout=left)[group], left + 1)
