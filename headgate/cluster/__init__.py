@@ -1,0 +1,1 @@
+"""A cluster of workers: who is in it, and who does what."""
