@@ -14,9 +14,8 @@ from group_node import Configs, Node, describe, members, settled
 
 from headgate.cluster.coordinator import Coordinator
 from headgate.cluster.protocol import Protocol, decode_assignment, decode_member
-from headgate.cluster.work import NOTHING, Work, union
+from headgate.cluster.work import union
 from headgate.dev.broker import Broker
-from headgate.model import TaskId
 
 pytestmark = pytest.mark.broker
 
@@ -335,6 +334,18 @@ def test_a_slow_answer_costs_nobody_its_place(start: Start, configs: Configs, ev
     assert union(node.held for node in (first, second)) == configs.configured
 
 
+def test_a_herder_that_is_busy_costs_nobody_its_place(start: Start, configs: Configs, eventually: Eventually) -> None:
+    """For longer than the session timeout, in which somebody joins."""
+    configs.create("orders", tasks=3)
+    first = start("w1")
+    eventually(lambda: settled([first]))
+    before = first.membership.member_id
+    first.loop.post(lambda: time.sleep(8))
+    second = start("w2")
+    eventually(lambda: settled([first, second]) and second.held)
+    assert first.membership.member_id == before
+
+
 def test_stop_does_not_wait_for_the_herder(start: Start, configs: Configs, eventually: Eventually) -> None:
     node = start("w1")
     eventually(lambda: settled([node]))
@@ -346,9 +357,3 @@ def test_stop_does_not_wait_for_the_herder(start: Start, configs: Configs, event
     assert time.monotonic() - began < 2
     assert node.membership.member_id == ""
     node.membership.stop()  # harmless
-
-
-def test_work_has_its_own_words() -> None:
-    some = Work.of(["a"], [TaskId("a", 0)])
-    assert (len(some), bool(some), bool(NOTHING)) == (2, True, False)
-    assert some - Work.of(["a"]) == Work.of([], [TaskId("a", 0)]) == some & Work.of([], [TaskId("a", 0)])

@@ -86,14 +86,11 @@ def without_the_source(job: Job, access: Access) -> None:
 
 
 @pytest.mark.parametrize(
-    ("revoke", "why", "name"),
-    [
-        (without_the_group, GroupAuthorizationError, "group"),
-        (without_the_source, TopicAuthorizationError, "source"),
-    ],
+    ("revoke", "why"),
+    [(without_the_group, GroupAuthorizationError), (without_the_source, TopicAuthorizationError)],
 )
 def test_case_10_offsets_that_may_not_be_committed_end_the_producer(
-    job: Job, access: Access, revoke: Callable[[Job, Access], None], why: type[AuthorizationError], name: str
+    job: Job, access: Access, revoke: Callable[[Job, Access], None], why: type[AuthorizationError]
 ) -> None:
     producer = job.start()
     job.move(producer, 0, 2)

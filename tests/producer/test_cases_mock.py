@@ -29,7 +29,7 @@ from headgate.producer import (
     UnsupportedFeatureError,
 )
 
-pytestmark = [pytest.mark.broker, pytest.mark.kip(691, "one class for each thing that a caller can do")]
+pytestmark = [pytest.mark.process, pytest.mark.kip(691, "one class for each thing that a caller can do")]
 
 T = 20.0
 FOR_EVER = 1000

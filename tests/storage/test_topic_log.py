@@ -311,7 +311,7 @@ class TestWithoutKafka:
         writer = TopicWriter("topic", NOWHERE, give_up_after=0.5)
         with pytest.raises(WriteFailed, match="MSG_TIMED_OUT"):
             writer.write([(b"k", b"v")], 10)
-        assert writer.flush(0)
+        assert writer.flush(5)  # its callback may just be returning
         writer.close()
 
 
