@@ -29,7 +29,7 @@ from headgate.producer.watchdog import Overrun, within
 
 _RESETTABLE: Final = (GroupFencedError, TransactionTimedOutError, TransactionStateError)
 _ROOM_S: Final = 0.05
-_LATE_S: Final = 1.5
+_LATE_S: Final = 1.0
 """How much later than told librdkafka may come back from send_offsets: it sleeps up to a second between tries."""
 _NOT_OF_THE_RECORD: Final = frozenset({codes.STATE, codes.CONFLICT, codes.PREV_IN_PROGRESS, codes.FATAL, codes.FENCED})
 
@@ -132,10 +132,10 @@ class TransactionalProducer(Machine):
             seconds = self._seconds(timeout, self._settings.limits.send_offsets)
             handle = self._handle
             native = handle.native.send_offsets_to_transaction
-            # The library comes back late or, waiting for a coordinator, not at all. Short of time, we are late, too:
-            # being given up on costs more than a second.
-            patience = max(seconds - _LATE_S, seconds / 2)
-            limit = max(seconds, patience + _LATE_S)
+            # The library comes back late or, waiting for a coordinator, not at all. It is given so much less time that
+            # being late is not taken for the other: being given up on costs more than a second.
+            patience = max(seconds - _LATE_S, seconds / 5)
+            limit = max(seconds, _LATE_S)
             try:
                 within(limit, lambda: handle.call(native, wanted, group_metadata, patience), "producer-offsets")
             except KafkaFault as fault:
