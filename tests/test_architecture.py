@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "pipeline": {"api", "model"},
     "wire": {"model", "clients"},
     "runtime": {"api", "model", "log"},
-    "cluster": {"model", "clients", "producer", "runtime.view", "runtime.ports"},
+    "cluster": {"model", "clients"},
     "storage": {"model", "clients", "producer", "runtime.view", "runtime.ports"},
     "spark": {"model", "api", "pipeline", "wire", "clients", "metrics", "log", "producer"},
     "rest": {"runtime", "model", "api", "metrics", "log"},
