@@ -167,6 +167,24 @@ class TopicGroup:
     configs: Config = field(default_factory=dict)
 
 
+class Boundary(Enum):
+    """Where a source's transactions end (KIP-618)."""
+
+    POLL = "poll"
+    INTERVAL = "interval"
+    CONNECTOR = "connector"
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSpec:
+    """A source task whose records and offsets are one transaction."""
+
+    id: str
+    """The transactional id."""
+    boundary: Boundary = Boundary.POLL
+    interval_ms: int = 60_000
+
+
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
     """All that a task runner needs to run one task."""
@@ -188,6 +206,12 @@ class TaskSpec:
     flush_timeout_ms: int = 5_000
     topic_groups: tuple[TopicGroup, ...] = ()
     """Tried in this order, the last one matches every topic; none: the broker creates topics, if it does."""
+    transaction: TransactionSpec | None = None
+    """None: at least once."""
+    offsets_topic: str | None = None
+    """Of the connector alone; None: the worker's."""
+    generation: int = 0
+    """Counts the sets of task configs of the connector."""
 
 
 SINK_GROUP_PREFIX: Final = "connect-"

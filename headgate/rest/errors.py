@@ -22,9 +22,11 @@ from headgate.runtime.errors import (
     AlreadyRestarting,
     BadRequest,
     ConnectorNotFound,
+    Elsewhere,
     Forbidden,
     HerderError,
     PluginNotFound,
+    Rebalancing,
     StatusNotFound,
     Superseded,
     TaskNotFound,
@@ -42,6 +44,8 @@ STATUS: Final[Mapping[type[Exception], int]] = {
     AlreadyExists: 409,
     AlreadyRestarting: 409,
     Superseded: 409,
+    Elsewhere: 409,
+    Rebalancing: 409,
     # All that is left is no mistake of the caller: failed starts, offsets, time-outs, shutting down.
     HerderError: 500,
 }

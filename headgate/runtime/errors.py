@@ -82,6 +82,25 @@ class Superseded(HerderError):
     """A newer request for the same connector replaced this one before it was carried out."""
 
 
+class Elsewhere(HerderError):
+    """Another worker has to do this: the leader, or the one that has the connector or task."""
+
+    def __init__(self, url: str) -> None:
+        """`url`: of that worker; empty while nobody knows which one it is."""
+        super().__init__("Cannot complete request because of a conflicting operation (e.g. worker rebalance)")
+        self.url = url
+
+
+class Rebalancing(HerderError):
+    """Who does what is about to change: ask again in a moment."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Cannot complete request momentarily due to stale configuration (typically caused by a concurrent config"
+            " change)"
+        )
+
+
 class ShuttingDown(HerderError):
     def __init__(self) -> None:
         super().__init__("Worker is shutting down")

@@ -31,7 +31,14 @@ from headgate.runtime.board import StatusBoard
 from headgate.runtime.client_check import ClientCheck, TryClient
 from headgate.runtime.connector import in_thread
 from headgate.runtime.connector_config import CONNECTOR_CLASS
-from headgate.runtime.errors import AlreadyRestarting, ConnectorNotFound, Forbidden, InvalidConfig, PluginNotFound
+from headgate.runtime.errors import (
+    AlreadyRestarting,
+    ConnectorNotFound,
+    Forbidden,
+    HerderError,
+    InvalidConfig,
+    PluginNotFound,
+)
 from headgate.runtime.loop import HerderLoop
 from headgate.runtime.offset_changes import OffsetChanges
 from headgate.runtime.plugins import CONNECTORS, Plugins
@@ -196,9 +203,22 @@ class Herder(HerderLoop, ABC):
     def forget_topics(self, name: str) -> None:
         self._topics = {key: topics for key, topics in self._topics.items() if key != name}
 
-    def _on_topic(self, connector: str, topic: str) -> None:
-        known = self._topics.get(connector, {})
-        self._topics = {**self._topics, connector: {**known, topic: None}}
+    def _on_topic(self, task: TaskId, topic: str) -> None:
+        known = self._topics.get(task.connector, {})
+        self._topics = {**self._topics, task.connector: {**known, topic: None}}
+
+    # --- among workers ------------------------------------------------------------------------------------------------
+
+    def check_signature(self, headers: Mapping[str, str], body: bytes) -> None:
+        """Of a request that only workers may make (KIP-507); header names in lower case. From any thread."""
+
+    async def set_level_everywhere(self, logger: str, level: str) -> bool:
+        """Whether all workers are told, this one with them. A worker alone sees to it itself."""
+        return False
+
+    async def took_leave(self, member: str) -> None:
+        """A member of the group says that it will not come back: its work need not wait for it."""
+        raise HerderError("A worker alone has no group that anybody could leave.")
 
     # --- commands that each mode shapes -------------------------------------------------------------------------------
 

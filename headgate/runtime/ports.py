@@ -101,6 +101,14 @@ class TaskListener(Protocol):
     def on_topic(self, topic: str) -> None:
         """The task uses this topic (KIP-558)."""
 
+    def await_fencing(self) -> None:
+        """Of a source task with transactions, before its producer's first one: returns when nothing that earlier tasks
+        of the connector may still send can count any more (KIP-618). Blocks; raises when the task must not start."""
+
+    def confirm_start(self) -> None:
+        """Of a source task with transactions, before it reads offsets: returns when it is certain that the task is
+        still this worker's and its config still the newest. Blocks; raises when it must not start."""
+
 
 class RunningTask(Protocol):
     """A task that was started. None of these calls blocks."""
@@ -117,6 +125,32 @@ class RunningTask(Protocol):
 
     def when_ended(self, callback: Callable[[], None]) -> None:
         """Calls back, from any thread, once the task's thread has ended; at once if it has already."""
+
+
+class Peers(Protocol):
+    """The other workers of the group, by their URLs. Blocks: called from a helper thread. Raises PeerError."""
+
+    def put_task_configs(self, url: str, connector: str, configs: Sequence[Config], sign: Signer | None) -> None:
+        """New task configs of a connector, for the leader to write."""
+
+    def fence(self, url: str, connector: str, sign: Signer | None) -> None:
+        """Asks the leader for a round of fencing (KIP-618)."""
+
+    def take_leave(self, url: str, member: str, sign: Signer | None) -> None:
+        """Tells the leader that this member ends and will not be back."""
+
+
+class PeerError(Exception):
+    """Another worker could not be reached, or did not do what it was asked."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        """`status`: of its HTTP answer; None when there was none."""
+        super().__init__(message)
+        self.status = status
+
+
+Signer = Callable[[bytes], Mapping[str, str]]
+"""The headers that prove a request's body to come from a worker of the group (KIP-507)."""
 
 
 class TaskRunner(Protocol):

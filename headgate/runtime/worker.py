@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from headgate.log import about, masked
 from headgate.model import TargetState, TaskId, TaskSpec
@@ -38,6 +39,14 @@ class LiveTask:
     """It has been running: a failure from now on is no failed start."""
 
 
+class Preflight(Protocol):
+    """What a source task with transactions has to wait for. Called from its thread; blocks."""
+
+    def await_fencing(self, spec: TaskSpec) -> None: ...
+
+    def confirm_start(self, spec: TaskSpec) -> None: ...
+
+
 class Worker:
     def __init__(
         self,
@@ -45,7 +54,8 @@ class Worker:
         board: StatusBoard,
         graceful_timeout_s: float,
         post: Post,
-        on_topic: Callable[[str, str], None],
+        on_topic: Callable[[TaskId, str], None],
+        preflight: Preflight | None = None,
     ) -> None:
         self.connectors: dict[str, ConnectorInstance] = {}
         self.tasks: dict[TaskId, LiveTask] = {}
@@ -56,6 +66,7 @@ class Worker:
         self._board = board
         self._graceful_timeout_s = graceful_timeout_s
         self._on_topic = on_topic
+        self.preflight = preflight
 
     def tasks_of(self, name: str) -> list[TaskId]:
         return sorted(task for task in self.tasks if task.connector == name)
@@ -124,7 +135,7 @@ class Worker:
 
     def on_topic(self, live: LiveTask, topic: str) -> None:
         if not live.given_up:
-            self._on_topic(live.spec.id.connector, topic)
+            self._on_topic(live.spec.id, topic)
 
 
 class _Listener:
@@ -151,3 +162,11 @@ class _Listener:
 
     def on_topic(self, topic: str) -> None:
         self._worker.post(lambda: self._worker.on_topic(self._live, topic))
+
+    def await_fencing(self) -> None:
+        if self._worker.preflight is not None:
+            self._worker.preflight.await_fencing(self._live.spec)
+
+    def confirm_start(self) -> None:
+        if self._worker.preflight is not None:
+            self._worker.preflight.confirm_start(self._live.spec)
