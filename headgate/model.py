@@ -105,6 +105,18 @@ class RestartRequest:
         return not (self.include_tasks or self.only_failed)
 
 
+@dataclass(frozen=True, slots=True)
+class SessionKey:
+    """KIP-507: what workers sign their requests to each other with."""
+
+    key: bytes
+    algorithm: str
+    created_ms: int
+
+    def __repr__(self) -> str:  # the key is a secret
+        return f"SessionKey(algorithm={self.algorithm!r}, created_ms={self.created_ms})"
+
+
 Partition = Mapping[str, Any]
 """A source partition: connector-defined, string keys, primitive values."""
 

@@ -6,8 +6,9 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from headgate.api.config import ConfigDef
 from headgate.cli.version import commit
 from headgate.clients import ClientKind, translate
 from headgate.java.find import find_java
@@ -34,67 +35,51 @@ log = logging.getLogger(__name__)
 LOCAL_LISTENER: Final = "http://127.0.0.1:8083"
 
 
-class StandaloneWorker:
-    """A worker alone. The constructor binds the REST sockets and opens the stores, which is where most things that can
-    be wrong show; `start` returns when REST answers."""
+class Parts:
+    """What every worker is made of, whether alone or in a group. Binds the REST sockets, which is where most things
+    that can be wrong show."""
 
-    def __init__(self, raw: Mapping[str, str]) -> None:
-        self._began = time.monotonic()
-        for key in unknown_keys(raw, STANDALONE):
+    def __init__(self, raw: Mapping[str, str], keys: ConfigDef, default_listeners: Sequence[str]) -> None:
+        for key in unknown_keys(raw, keys):
             log.warning("Unknown key in the worker's configuration is ignored: %s", key)
-        self.plugins = Plugins.discover(STANDALONE["plugin.path"].parse(raw.get("plugin.path")) or ())
-        raw, self._secrets = resolve_worker(raw, self.plugins, STANDALONE.names)
-        self.config = WorkerConfig.parse(raw, STANDALONE, self.plugins)
-        settings = RestSettings.parse(raw, default_listeners=(LOCAL_LISTENER,))
-        self._settings = settings
-        self.server = Server(settings)
-        self._offsets = FileOffsetStore(raw["offset.storage.file.filename"])
-        self._groups = KafkaGroupOffsets()
+        self.plugins = Plugins.discover(keys["plugin.path"].parse(raw.get("plugin.path")) or ())
+        self.raw, self.secrets = resolve_worker(raw, self.plugins, keys.names)
+        self.config = WorkerConfig.parse(self.raw, keys, self.plugins)
+        self.settings = RestSettings.parse(self.raw, default_listeners=default_listeners)
+        self.server = Server(self.settings)
+        self.groups = KafkaGroupOffsets()
         self._require_converters()
         self.engine = SparkEngine(
-            {key: value for key, value in raw.items() if key.startswith("spark.")},
+            {key: value for key, value in self.raw.items() if key.startswith("spark.")},
             jars=lambda: fetch(SPARK_KAFKA),
             require_java=find_java,
             plugin_folders=self.plugins.folders,
         )
         self.rides = Rides(self.engine)
-        self.runner = SparkTaskRunner(self.engine, self.rides, self._offsets)
-        self.herder = StandaloneHerder(
-            config=self.config,
-            plugins=self.plugins,
-            configs=MemoryConfigStore(),
-            statuses=MemoryStatusStore(),
-            offsets=self._offsets,
-            groups=self._groups,
-            runner=self.runner,
-            worker_id=self.server.worker_id,
-            cluster_id=lambda: cluster_id(task_spec.admin_config("", {}, self.config)),
-            secrets=self._secrets,
-            try_client=lambda kind, config: translate(ClientKind(kind), config),
-        )
 
-    def start(self) -> None:
-        app = build_app(
-            self.herder,
-            self._settings,
-            metrics=lambda: exposition(self.herder, self.runner.metrics),
-            commit=commit(),
-        )
-        self.herder.start()
-        self.server.start(app, build_admin_app(self.herder, self._settings))
-        log.info("REST API answers after %.2f s", time.monotonic() - self._began)
+    def for_herder(self, runner: SparkTaskRunner) -> dict[str, Any]:
+        """The arguments that the herders of both modes take."""
+        return {
+            "config": self.config,
+            "plugins": self.plugins,
+            "groups": self.groups,
+            "runner": runner,
+            "worker_id": self.server.worker_id,
+            "cluster_id": lambda: cluster_id(task_spec.admin_config("", {}, self.config)),
+            "secrets": self.secrets,
+            "try_client": lambda kind, config: translate(ClientKind(kind), config),
+        }
+
+    def start_engine(self) -> None:
         self.engine.start()
         self.rides.start()
 
     def stop(self) -> None:
-        """Ends everything in order, offsets committed."""
-        self.server.stop(timeout=1.0)
-        self.herder.shutdown()
+        """After the herder."""
         self.rides.stop()
         self.engine.stop()
-        self._groups.close()
-        self._offsets.close()
-        self._secrets.close()
+        self.groups.close()
+        self.secrets.close()
 
     def _require_converters(self) -> None:
         """A converter that cannot be found would fail every connector; better to say so once, at the start."""
@@ -103,6 +88,44 @@ class StandaloneWorker:
             problem = self.plugins.find(str(ref), Kind.CONVERTER, Kind.HEADER_CONVERTER).cls.unavailable()
             if problem is not None:
                 log.warning("No connector can use %s of the worker's configuration: %s", key, problem)
+
+
+class StandaloneWorker:
+    """A worker alone. The constructor opens everything that can be wrong; `start` returns when REST answers."""
+
+    def __init__(self, raw: Mapping[str, str]) -> None:
+        self._began = time.monotonic()
+        self._parts = parts = Parts(raw, STANDALONE, (LOCAL_LISTENER,))
+        self.config, self.plugins, self.server = parts.config, parts.plugins, parts.server
+        self.engine, self.rides = parts.engine, parts.rides
+        self._offsets = FileOffsetStore(parts.raw["offset.storage.file.filename"])
+        self.runner = SparkTaskRunner(parts.engine, parts.rides, self._offsets)
+        self.herder = StandaloneHerder(
+            configs=MemoryConfigStore(),
+            statuses=MemoryStatusStore(),
+            offsets=self._offsets,
+            **parts.for_herder(self.runner),
+        )
+
+    def start(self) -> None:
+        settings = self._parts.settings
+        app = build_app(
+            self.herder,
+            settings,
+            metrics=lambda: exposition(self.herder, self.runner.metrics),
+            commit=commit(),
+        )
+        self.herder.start()
+        self.server.start(app, build_admin_app(self.herder, settings))
+        log.info("REST API answers after %.2f s", time.monotonic() - self._began)
+        self._parts.start_engine()
+
+    def stop(self) -> None:
+        """Ends everything in order, offsets committed."""
+        self.server.stop(timeout=1.0)
+        self.herder.shutdown()
+        self._parts.stop()
+        self._offsets.close()
 
 
 def defaults_without_file(data: Path) -> dict[str, str]:
@@ -115,4 +138,4 @@ def defaults_without_file(data: Path) -> dict[str, str]:
     }
 
 
-__all__: Sequence[str] = ["LOCAL_LISTENER", "StandaloneWorker", "defaults_without_file"]
+__all__: Sequence[str] = ["LOCAL_LISTENER", "Parts", "StandaloneWorker", "defaults_without_file"]

@@ -15,6 +15,7 @@ usage: headgate <command> [arguments]
 
 commands:
   standalone [worker.properties] [connector files…]   run a worker alone, with its REST API
+  distributed worker.properties                        run a worker of a cluster
   broker [--port 9092] [--data DIR]                    run a one-node Kafka broker, for trying things out
   version                                              print the version
 
@@ -24,6 +25,12 @@ commands:
 
 def _standalone(argv: Sequence[str]) -> int:
     from headgate.cli.standalone import main as run
+
+    return run(argv)
+
+
+def _distributed(argv: Sequence[str]) -> int:
+    from headgate.cli.distributed import main as run
 
     return run(argv)
 
@@ -41,6 +48,7 @@ def _version(_: Sequence[str]) -> int:
 
 _COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "standalone": _standalone,
+    "distributed": _distributed,
     "broker": _broker,
     "version": _version,
     "--version": _version,

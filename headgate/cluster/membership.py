@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Protocol
 
@@ -23,7 +23,7 @@ from headgate.cluster import protocol as messages
 from headgate.cluster.asking import Asking, Ended, Herder, Unanswered, nothing
 from headgate.cluster.coordinator import Coordinator, GroupConfig, Synced, described
 from headgate.cluster.leader import Election
-from headgate.cluster.protocol import Assignment, MalformedMessage, MemberState
+from headgate.cluster.protocol import Assignment, Joined, MalformedMessage, MemberState
 from headgate.cluster.pulse import Pulse
 from headgate.cluster.work import Work
 
@@ -36,21 +36,6 @@ _PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 10.0
 _RENEW_S: Final = 60.0
 """A coordinator that is not found for so long is looked for with a new client, from the bootstrap servers on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """A place in the group, and what comes with it. Of an eager protocol `assignment` is all that this member has from
-    now on, otherwise what it has in addition."""
-
-    member_id: str
-    generation: int
-    protocol: messages.Protocol
-    assignment: Assignment
-
-    @property
-    def leads(self) -> bool:
-        return bool(self.member_id) and self.member_id == self.assignment.leader
 
 
 _NOWHERE: Final = Joined("", -1, messages.Protocol.EAGER, Assignment("", "", -1))

@@ -85,6 +85,21 @@ class MemberState:
     """All that it holds, as the assignment it amounts to; None when it has never been given one."""
 
 
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A place in the group, and what comes with it. Of an eager protocol `assignment` is all that this member has from
+    now on, otherwise what it has in addition."""
+
+    member_id: str
+    generation: int
+    protocol: Protocol
+    assignment: Assignment
+
+    @property
+    def leads(self) -> bool:
+        return bool(self.member_id) and self.member_id == self.assignment.leader
+
+
 def encode_member(protocol: Protocol, state: MemberState) -> bytes:
     out = _Writer()
     out.int16(protocol.version)

@@ -11,14 +11,16 @@ from starlette.responses import Response
 
 from headgate.rest.body import JsonResponse, read_json
 from headgate.rest.entities import parse_level
-from headgate.rest.loggers import Loggers, UnknownLevel
+from headgate.rest.loggers import Loggers, UnknownLevel, level_number
 from headgate.rest.routing import query
+from headgate.runtime.herder import Herder
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class AdminEndpoints:
+    herder: Herder
     loggers: Loggers
 
     async def levels(self, request: Request) -> Response:
@@ -36,11 +38,13 @@ class AdminEndpoints:
         level = parse_level(await read_json(request))
         scope = query(request, "scope").lower() or "worker"
         try:
-            changed = self.loggers.set(name, level)
+            level_number(level)
         except UnknownLevel:
             raise HTTPException(404, f"invalid log level '{level}'.") from None
         if scope == "cluster":
+            if not await self.herder.call(lambda: self.herder.set_level_everywhere(name, level)):
+                self.loggers.set(name, level)
             return Response(status_code=204)
         if scope != "worker":
             log.warning("Unknown scope %r of a request to change log levels: taken as 'worker'", scope)
-        return JsonResponse(changed)
+        return JsonResponse(self.loggers.set(name, level))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -15,6 +16,7 @@ from headgate.rest import errors
 from headgate.rest.admin import AdminEndpoints
 from headgate.rest.connectors import ConnectorEndpoints
 from headgate.rest.control import ControlEndpoints
+from headgate.rest.forwarding import Forwarding
 from headgate.rest.headers import ResponseHeaders
 from headgate.rest.internal import InternalEndpoints
 from headgate.rest.loggers import Loggers
@@ -43,20 +45,24 @@ def build_app(
 
     `metrics` writes the Prometheus text; without it there is no /metrics. `extra` routes come last, e.g. the pages of
     the UI. The admin endpoints are here unless `settings` has listeners of their own for them."""
-    routes = main_routes(herder, settings, commit)
+    forwarding = Forwarding(settings.peer_tls)
+    routes = main_routes(herder, settings, commit, forwarding)
     if metrics is not None:
         routes.append(Resource("/metrics", produces=None, GET=MetricsEndpoints(metrics).read))
     if settings.admin_on_main:
-        routes += admin_routes(loggers or Loggers())
-    return _application(herder, settings, [*_described(routes), *extra])
+        routes += admin_routes(herder, loggers or Loggers())
+    return _application(herder, settings, [*_described(routes), *extra], forwarding.opened)
 
 
 def build_admin_app(herder: Herder, settings: RestSettings, *, loggers: Loggers | None = None) -> Starlette:
     """The application of the admin listeners, when they are not the main ones."""
-    return _application(herder, settings, _described(admin_routes(loggers or Loggers())))
+    return _application(herder, settings, _described(admin_routes(herder, loggers or Loggers())))
 
 
-def main_routes(herder: Herder, settings: RestSettings, commit: str) -> list[Resource]:
+def main_routes(
+    herder: Herder, settings: RestSettings, commit: str, forwarding: Forwarding | None = None
+) -> list[Resource]:
+    """What `placed` stands around has its place, the leader or an owner; the rest is done wherever it is asked for."""
     root = RootEndpoints(herder, commit, settings.health_timeout)
     connectors = ConnectorEndpoints(herder)
     control = ControlEndpoints(herder)
@@ -64,33 +70,40 @@ def main_routes(herder: Herder, settings: RestSettings, commit: str) -> list[Res
     topics = TopicEndpoints(herder)
     plugins = PluginEndpoints(herder)
     internal = InternalEndpoints(herder)
+    placed = (forwarding or Forwarding(settings.peer_tls)).wrap
     one = "/connectors/{connector}"
     return [
         Resource("/", GET=root.describe),
         Resource("/health", GET=root.health),
-        Resource("/connectors", GET=connectors.names, POST=connectors.create),
-        Resource(one, GET=connectors.info, DELETE=connectors.delete),
-        Resource(f"{one}/config", GET=connectors.config, PUT=connectors.put_config, PATCH=connectors.patch_config),
+        Resource("/connectors", GET=connectors.names, POST=placed(connectors.create)),
+        Resource(one, GET=connectors.info, DELETE=placed(connectors.delete)),
+        Resource(
+            f"{one}/config",
+            GET=connectors.config,
+            PUT=placed(connectors.put_config),
+            PATCH=placed(connectors.patch_config),
+        ),
         Resource(f"{one}/status", GET=connectors.status),
-        Resource(f"{one}/tasks", GET=connectors.tasks, POST=internal.put_tasks),
+        Resource(f"{one}/tasks", GET=connectors.tasks, POST=placed(internal.put_tasks)),
         Resource(f"{one}/tasks/{{task}}/status", GET=connectors.task_status),
-        Resource(f"{one}/tasks/{{task}}/restart", POST=control.restart_task),
+        Resource(f"{one}/tasks/{{task}}/restart", POST=placed(control.restart_task)),
         Resource(f"{one}/pause", PUT=control.pause),
         Resource(f"{one}/resume", PUT=control.resume),
-        Resource(f"{one}/stop", PUT=control.stop),
-        Resource(f"{one}/restart", POST=control.restart),
-        Resource(f"{one}/offsets", GET=offsets.read, PATCH=offsets.alter, DELETE=offsets.reset),
+        Resource(f"{one}/stop", PUT=placed(control.stop)),
+        Resource(f"{one}/restart", POST=placed(control.restart)),
+        Resource(f"{one}/offsets", GET=offsets.read, PATCH=placed(offsets.alter), DELETE=placed(offsets.reset)),
         Resource(f"{one}/topics", GET=topics.active),
         Resource(f"{one}/topics/reset", PUT=topics.reset),
-        Resource(f"{one}/fence", PUT=internal.fence),
+        Resource(f"{one}/fence", PUT=placed(internal.fence)),
+        Resource("/internal/members/{member}", DELETE=internal.remove_member),
         Resource("/connector-plugins", GET=plugins.names),
         Resource("/connector-plugins/{plugin}/config", GET=plugins.config),
         Resource("/connector-plugins/{plugin}/config/validate", PUT=plugins.validate),
     ]
 
 
-def admin_routes(loggers: Loggers) -> list[Resource]:
-    admin = AdminEndpoints(loggers)
+def admin_routes(herder: Herder, loggers: Loggers) -> list[Resource]:
+    admin = AdminEndpoints(herder, loggers)
     return [
         Resource("/admin/loggers", GET=admin.levels),
         Resource("/admin/loggers/{logger}", GET=admin.level, PUT=admin.set_level),
@@ -104,7 +117,12 @@ def _described(routes: Sequence[Resource]) -> list[Resource]:
     return [*routes, Resource(path, GET=described.document)]
 
 
-def _application(herder: Herder, settings: RestSettings, routes: Sequence[BaseRoute]) -> Starlette:
+def _application(
+    herder: Herder,
+    settings: RestSettings,
+    routes: Sequence[BaseRoute],
+    opened: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+) -> Starlette:
     middleware = [Middleware(Readiness, herder)]
     if settings.allow_origins:
         middleware.insert(0, _cors(settings))
@@ -114,6 +132,7 @@ def _application(herder: Herder, settings: RestSettings, routes: Sequence[BaseRo
         routes=routes,
         middleware=middleware,
         exception_handlers={HTTPException: errors.answer, Exception: errors.answer},
+        lifespan=lambda app: opened(),
     )
     app.router.redirect_slashes = False  # Both forms are routed.
     return app

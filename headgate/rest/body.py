@@ -18,6 +18,7 @@ MAX_DEPTH: Final = 100
 JSON: Final = "application/json"
 _TOO_DEEP: Final = f"Malformed JSON in request body: nested more than {MAX_DEPTH} levels deep"
 _BOM: Final = b"\xef\xbb\xbf"
+_BODY: Final = "headgate.body"
 
 
 class Number(str):
@@ -47,7 +48,7 @@ async def read_json(request: Request) -> Any:
     declared = request.headers.get("content-type", JSON)
     if declared.partition(";")[0].strip().lower() != JSON:
         raise HTTPException(415)
-    return parse_json(await _read(request))
+    return parse_json(await read_bytes(request))
 
 
 def parse_json(raw: bytes) -> Any:
@@ -76,6 +77,19 @@ def _check_depth(parsed: Any) -> None:
             return
         level = [child for each in nested for child in (each.values() if isinstance(each, dict) else each)]
     raise BadRequest(_TOO_DEEP)
+
+
+async def read_bytes(request: Request) -> bytes:
+    """The request's body as it was sent; may be asked for again."""
+    if _BODY not in request.scope:
+        request.scope[_BODY] = await _read(request)
+    return read_already(request)
+
+
+def read_already(request: Request) -> bytes:
+    """What `read_bytes` has given; empty, if nobody wanted the body."""
+    body: bytes = request.scope.get(_BODY, b"")
+    return body
 
 
 async def _read(request: Request) -> bytes:

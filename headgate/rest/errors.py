@@ -25,6 +25,9 @@ from headgate.runtime.errors import (
     Elsewhere,
     Forbidden,
     HerderError,
+    InvalidSignature,
+    LeaderUnknown,
+    NoSessionKey,
     PluginNotFound,
     Rebalancing,
     StatusNotFound,
@@ -37,6 +40,7 @@ log = logging.getLogger(__name__)
 STATUS: Final[Mapping[type[Exception], int]] = {
     BadRequest: 400,
     Forbidden: 403,
+    InvalidSignature: 403,
     ConnectorNotFound: 404,
     TaskNotFound: 404,
     StatusNotFound: 404,
@@ -45,7 +49,9 @@ STATUS: Final[Mapping[type[Exception], int]] = {
     AlreadyRestarting: 409,
     Superseded: 409,
     Elsewhere: 409,
+    LeaderUnknown: 409,
     Rebalancing: 409,
+    NoSessionKey: 503,
     # All that is left is no mistake of the caller: failed starts, offsets, time-outs, shutting down.
     HerderError: 500,
 }

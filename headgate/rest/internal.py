@@ -1,4 +1,7 @@
-"""Worker to worker: new task configurations for the leader, and fencing. Not part of the public description."""
+"""Worker to worker: task configs and fencing for the leader, and goodbyes.
+
+Each request proves by its signature that it comes from a worker of the group (KIP-507).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headgate.rest import entities
-from headgate.rest.body import read_json
+from headgate.rest.body import read_bytes, read_json
 from headgate.rest.routing import connector_of
 from headgate.runtime.herder import Herder
 
@@ -20,10 +23,22 @@ class InternalEndpoints:
     async def put_tasks(self, request: Request) -> Response:
         name = connector_of(request)
         configs = entities.parse_task_configs(await read_json(request))
+        await self._check_signature(request)
         await self.herder.call(lambda: self.herder.put_task_configs(name, configs))
         return Response(status_code=204)
 
     async def fence(self, request: Request) -> Response:
         name = connector_of(request)
+        await self._check_signature(request)
         await self.herder.call(lambda: self.herder.fence(name))
         return Response(status_code=204)
+
+    async def remove_member(self, request: Request) -> Response:
+        """A member of the group leaves for good."""
+        member = str(request.path_params["member"])
+        await self._check_signature(request)
+        await self.herder.call(lambda: self.herder.took_leave(member))
+        return Response(status_code=204)
+
+    async def _check_signature(self, request: Request) -> None:
+        self.herder.check_signature(dict(request.headers), await read_bytes(request))

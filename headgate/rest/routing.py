@@ -87,7 +87,18 @@ def query(request: Request, name: str) -> str:
 def location(request: Request, connector: str) -> str:
     """The connector's address on the worker that was asked, by the name it was asked under."""
     host = request.headers.get("host") or _server(request.scope)
-    return f"{request.scope['scheme']}://{host}/connectors/{quote(connector, safe='')}"
+    return f"{request.scope['scheme']}://{host}/connectors/{encoded(connector)}"
+
+
+def path_of(request: Request) -> str:
+    """The request's path, each of its segments encoded anew."""
+    return "/" + "/".join(map(encoded, _segments(request.scope) or ()))
+
+
+def encoded(segment: str) -> str:
+    """As one segment of a path, whatever is in it."""
+    # Dots alone are no names to others, but ways to go; a name of dots must not look like one.
+    return segment.replace(".", "%2E") if segment in (".", "..") else quote(segment, safe="")
 
 
 def _server(scope: Scope) -> str:

@@ -11,12 +11,13 @@ import logging
 import socket
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from functools import cached_property
 from types import TracebackType
 from typing import Final
 
 import uvicorn
+from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from headgate.rest.listeners import WILDCARDS, Bound, authority, bind_all
@@ -106,6 +107,14 @@ class Server:
             self._started.set()
 
     async def _serve(self) -> None:
+        apps = {id(server.app): server.app for server in self._servers}.values()
+        async with AsyncExitStack() as lives:
+            for app in apps:
+                if isinstance(app, Starlette):
+                    await lives.enter_async_context(app.router.lifespan_context(app))
+            await self._serve_all()
+
+    async def _serve_all(self) -> None:
         serving = [asyncio.create_task(server.serve([server.bound.socket])) for server in self._servers]
         while not all(server.started for server in self._servers) and not any(task.done() for task in serving):
             await asyncio.sleep(0.001)
@@ -144,6 +153,7 @@ class _Uvicorn(uvicorn.Server):
                 ssl_context_factory=None if tls is None else lambda config, default: tls,
             )
         )
+        self.app: Final = app
         self.bound: Final = bound
 
     def end(self, timeout: float) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from headgate.api.config import ConfigDef
 from headgate.api.errors import ConfigError
+from headgate.rest.client import PeerTls
 from headgate.rest.headers import KEY as HEADERS
 from headgate.rest.headers import HeaderRule, parse_rules
 from headgate.rest.listeners import Listener, Tls
@@ -50,6 +51,8 @@ class RestSettings:
     header_rules: tuple[HeaderRule, ...] = ()
     tls: Tls | None = None
     admin_tls: Tls | None = None
+    peer_tls: PeerTls = field(default_factory=PeerTls)
+    """For https to other workers, by the keys of the main listeners."""
     health_timeout: float = 10.0
 
     @classmethod
@@ -60,7 +63,6 @@ class RestSettings:
         advertised = (found[ADVERTISED_LISTENER] or "").lower() or None
         if advertised not in (None, "http", "https"):
             raise ConfigError.invalid(ADVERTISED_LISTENER, advertised, "String must be one of: http, https")
-        tls = _tls(config, "listeners.https.")
         return cls(
             listeners=tuple(Listener.parse(each) for each in found[LISTENERS] or default_listeners),
             admin_listeners=None if admin is None else tuple(Listener.parse(each, ADMIN_LISTENERS) for each in admin),
@@ -70,8 +72,9 @@ class RestSettings:
             allow_origins=_listed(found["access.control.allow.origin"]),
             allow_methods=_listed(found["access.control.allow.methods"]) or cls().allow_methods,
             header_rules=parse_rules(found[HEADERS]),
-            tls=tls,
+            tls=_tls(config, "listeners.https."),
             admin_tls=_tls(config, "admin.listeners.https."),
+            peer_tls=_peer_tls(config),
         )
 
     @property
@@ -83,26 +86,51 @@ def _listed(text: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in text.split(",") if item.strip())
 
 
-def _tls(config: Mapping[str, str], prefix: str) -> Tls | None:
-    # As Kafka Connect: the prefixed keys if there is one of them, else the worker's own, never a mix.
-    prefixed = {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
-    keys = prefixed or config
-    location = keys.get("ssl.keystore.location")
-    if not location:
+@dataclass(frozen=True, slots=True)
+class _Stores:
+    """The `ssl.*` keys of one kind of listener."""
+
+    keys: Mapping[str, str]
+    needed: bool
+    """Whether https depends on them. A store for the Kafka clients alone is none of our business."""
+
+    @classmethod
+    def below(cls, config: Mapping[str, str], prefix: str) -> _Stores:
+        # As Kafka Connect: the prefixed keys if there is one of them, else the worker's own, never a mix.
+        prefixed = {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
+        return cls(prefixed or config, bool(prefixed) or _has_https(config))
+
+    def pem(self, store: str) -> str | None:
+        """The file of the `keystore` or `truststore`."""
+        location, kind = self.keys.get(f"ssl.{store}.location"), self.keys.get(f"ssl.{store}.type") or "JKS"
+        if not location or kind.upper() == "PEM":
+            return location or None
+        if self.needed:
+            reason = "The REST API reads PEM files only; convert the store and set PEM"
+            raise ConfigError.invalid(f"ssl.{store}.type", kind, reason)
         return None
-    ca = keys.get("ssl.truststore.location") or None
-    stores = ("ssl.keystore.type", *(("ssl.truststore.type",) if ca else ()))
-    for name in stores:
-        kind = keys.get(name) or "JKS"
-        if kind.upper() != "PEM":
-            # A keystore for the Kafka clients alone is none of our business.
-            if not prefixed and not _has_https(config):
-                return None
-            raise ConfigError.invalid(name, kind, "The REST API reads PEM files only; convert the store and set PEM")
-    auth = (keys.get("ssl.client.auth") or "none").lower()
+
+
+def _tls(config: Mapping[str, str], prefix: str) -> Tls | None:
+    stores = _Stores.below(config, prefix)
+    certificate = stores.pem("keystore")
+    if certificate is None:
+        return None
+    auth = (stores.keys.get("ssl.client.auth") or "none").lower()
     if auth not in _CLIENT_AUTH:
         raise ConfigError.invalid("ssl.client.auth", auth, f"String must be one of: {', '.join(_CLIENT_AUTH)}")
-    return Tls(location, None, keys.get("ssl.key.password"), ca, _CLIENT_AUTH[auth])
+    return Tls(certificate, None, stores.keys.get("ssl.key.password"), stores.pem("truststore"), _CLIENT_AUTH[auth])
+
+
+def _peer_tls(config: Mapping[str, str]) -> PeerTls:
+    stores = _Stores.below(config, "listeners.https.")
+    return PeerTls(
+        ca=stores.pem("truststore"),
+        certificate=stores.pem("keystore"),
+        password=stores.keys.get("ssl.key.password"),
+        # Apache's switch: set to nothing, any host may show any certificate that the trust store vouches for.
+        verify_host=bool(stores.keys.get("ssl.endpoint.identification.algorithm", "https").strip()),
+    )
 
 
 def _has_https(config: Mapping[str, str]) -> bool:

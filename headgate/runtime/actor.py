@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 from headgate.api.errors import ConfigError
 from headgate.log import about, masked
@@ -27,6 +28,9 @@ log = logging.getLogger(__name__)
 
 _RETRY_FIRST_S, _RETRY_MOST_S = 0.25, 60.0
 
+Publish = Callable[[str, tuple[Config, ...]], Awaitable[None]]
+"""Makes these the task configs of a connector."""
+
 
 class Actor:
     def __init__(
@@ -40,8 +44,12 @@ class Actor:
         worker: Worker,
         secrets: Secrets,
         expired: Callable[[str], None],
+        publish: Publish | None = None,
+        generation: Callable[[str], int] = lambda _: 0,
     ) -> None:
-        """`expired` is told a connector whose values from config providers are no longer good."""
+        """`expired` is told a connector whose values from config providers are no longer good. `publish` sees to new
+        task configs; without it they are written and carried out here. `generation` counts a connector's sets of them.
+        """
         self._loop = loop
         self._config = config
         self._plugins = plugins
@@ -51,6 +59,8 @@ class Actor:
         self._worker = worker
         self._secrets = secrets
         self._expired = expired
+        self._publish: Publish = publish or self._replace_tasks
+        self._generation = generation
         self._resolved: dict[str, Resolved] = {}
         """By connector: the values that its instance was started with."""
         self._reloads: dict[str, asyncio.TimerHandle] = {}
@@ -87,7 +97,21 @@ class Actor:
             case decide.Regenerate():
                 await self._regenerate(name)
 
+    def type_of(self, name: str) -> ConnectorType:
+        return self._plugins.connector_type(self._configs.view().require(name).config.get(CONNECTOR_CLASS))
+
     # --- the connector instance ---------------------------------------------------------------------------------------
+
+    async def bring_up(self, name: str) -> None:
+        """To its target state; once started, its task configs follow by themselves. What fails is in the status."""
+        try:
+            await self._apply(name, None)
+        except Exception as error:
+            log.debug("Connector did not come up: %s", error)
+            return
+        instance = self._worker.connectors.get(name)
+        if instance is not None and instance.phase is Phase.STARTED:
+            self._on_reconfigure(instance)
 
     async def _apply(self, name: str, state: TargetState | None) -> None:
         connector = self._configs.view().require(name)
@@ -185,43 +209,49 @@ class Actor:
     async def start_task(self, task: TaskId) -> None:
         """A task that cannot be built is FAILED; the others start."""
         connector = self._configs.view().require(task.connector)
+        generation = self._generation(task.connector)
         try:
             config = (await self._secrets.look_up(connector.config)).config
             limit = ConnectorConfig.parse(config).task_limit
             decide.check_task_count(connector.name, len(connector.tasks), limit)
             own = (await self._secrets.look_up(connector.tasks[task.task])).config
-            spec = task_spec.build(task, config, own, connector.target, self._config, self._plugins)
+            target = self._configs.view().require(task.connector).target  # it may have changed meanwhile
+            spec = task_spec.build(task, config, own, target, self._config, self._plugins)
         except Exception as error:
             self._worker.task_starts.attempts += 1
             self._worker.fail_task(task, trace_of(error))
             return
-        self._worker.start_task(spec)
+        self._worker.start_task(replace(spec, generation=generation))
 
     async def _regenerate(self, name: str) -> None:
         instance = self._worker.connectors.get(name)
         if instance is None or instance.phase is not Phase.STARTED:
             return
         try:
-            actions = await self._generate(instance)
+            configs = await self._generate(instance)
         except Exception as error:
             self._fail(name, instance, error, "did not generate its task configs")
             if isinstance(error, HerderError):
                 raise
             raise StartFailed(f"Connector {name} failed to generate its task configs: {error}") from error
-        await self.act(actions)
+        if configs is not None:
+            await self._publish(name, configs)
 
-    async def _generate(self, instance: ConnectorInstance) -> list[decide.Action]:
-        """What follows from the task configs that the connector generates now."""
+    async def _generate(self, instance: ConnectorInstance) -> tuple[Config, ...] | None:
+        """The task configs that the connector generates now; None if they are those that it has."""
         parsed = ConnectorConfig.parse(instance.config)
         sink = self._plugins.connector_type(parsed.connector_class) is ConnectorType.SINK
         known = self._resolved[instance.name].secrets
-        configs = await instance.task_configs(parsed.tasks_max, sink)
-        if not parsed.tasks_max_enforce and len(configs) > parsed.tasks_max:
-            log.warning("Connector made %d tasks, more than tasks.max=%d", len(configs), parsed.tasks_max)
+        made = await instance.task_configs(parsed.tasks_max, sink)
+        if not parsed.tasks_max_enforce and len(made) > parsed.tasks_max:
+            log.warning("Connector made %d tasks, more than tasks.max=%d", len(made), parsed.tasks_max)
         view = self._configs.view()
         stored = view.require(instance.name).config
-        configs = [put_back(config, stored, known) for config in configs]
-        return decide.on_task_configs(view, instance.name, configs, parsed.task_limit)
+        configs = tuple(put_back(config, stored, known) for config in made)
+        return configs if decide.task_configs_differ(view, instance.name, configs, parsed.task_limit) else None
+
+    async def _replace_tasks(self, name: str, configs: tuple[Config, ...]) -> None:
+        await self.act(decide.on_task_configs(name, configs))
 
     # --- what connectors tell -----------------------------------------------------------------------------------------
 
@@ -229,24 +259,40 @@ class Actor:
         return self._worker.connectors.get(instance.name) is instance
 
     def _on_reconfigure(self, instance: ConnectorInstance) -> None:
-        if self._current(instance) and not self._loop.ending:
+        if not self._current(instance) or self._loop.ending:
+            return
+        instance.outdated = True
+        if not instance.asked:
+            instance.asked = True
             self._loop.spawn(self._reconfigure(instance), f"reconfiguring the tasks of connector {instance.name}")
 
     async def _reconfigure(self, instance: ConnectorInstance) -> None:
+        try:
+            await self._ask_until_answered(instance)
+        finally:
+            instance.asked = False
+
+    async def _ask_until_answered(self, instance: ConnectorInstance) -> None:
         """The old tasks run on while the connector cannot say what the new ones are: ask again, ever more slowly."""
         delay = _RETRY_FIRST_S
-        while not self._loop.ending:
+        while instance.outdated and not self._loop.ending:
             async with self._loop.exclusive(instance.name, "reconfiguring the tasks of connector"):
+                instance.outdated = False
                 if instance.phase is not Phase.STARTED or not self._current(instance):
                     return
                 try:
-                    await self.act(await self._generate(instance))
-                    return
+                    configs = await self._generate(instance)
+                    if configs is not None:
+                        await self._publish(instance.name, configs)
+                    continue
                 except TooManyTasks as error:
                     self._fail(instance.name, instance, error, "generated too many tasks")
                     return
+                except HerderError as error:
+                    log.warning("New task configs were not published, trying again in %.2f s: %s", delay, error)
                 except Exception:
                     log.exception("Connector failed to generate its task configs; trying again in %.2f s", delay)
+                instance.outdated = True
             await asyncio.sleep(delay)
             delay = min(delay * 2, _RETRY_MOST_S)
 

@@ -71,6 +71,10 @@ class ConnectorInstance:
         self.version = found.version
         self.phase = Phase.INIT
         self.trace: str | None = None
+        self.outdated = False
+        """Its task configs may no longer be what it would generate."""
+        self.asked = False
+        """It is being asked for them."""
         self._found = found
         self._context = context
         self._plugin: Connector | None = None

@@ -145,12 +145,14 @@ def on_restart(view: ClusterView, name: str) -> list[Action]:
     return [Shutdown(name), Apply(name), Regenerate(name)]
 
 
-def on_task_configs(view: ClusterView, name: str, configs: Sequence[Config], limit: int) -> list[Action]:
-    """The connector generated these; publish them only if that changes anything. `limit` < 0: any number."""
+def task_configs_differ(view: ClusterView, name: str, configs: Sequence[Config], limit: int) -> bool:
+    """Whether what the connector generated is to be published. `limit` < 0: any number. Raises TooManyTasks."""
     connector = view.require(name)
     check_task_count(name, len(configs), limit)
-    if tuple(configs) == connector.tasks and connector.applied == connector.config:
-        return []
+    return tuple(configs) != connector.tasks or connector.applied != connector.config
+
+
+def on_task_configs(name: str, configs: Sequence[Config]) -> list[Action]:
     return [StopTasks(name), WriteTasks(name, tuple(configs)), StartTasks(name)]
 
 

@@ -91,6 +91,15 @@ class Elsewhere(HerderError):
         self.url = url
 
 
+class LeaderUnknown(HerderError):
+    """Another worker has to do this, and nobody knows which one it is: ask again in a moment."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
+        )
+
+
 class Rebalancing(HerderError):
     """Who does what is about to change: ask again in a moment."""
 
@@ -98,6 +107,26 @@ class Rebalancing(HerderError):
         super().__init__(
             "Cannot complete request momentarily due to stale configuration (typically caused by a concurrent config"
             " change)"
+        )
+
+
+class WriteFailed(HerderError):
+    """Kafka has not taken it, or has not said so in time: ask again."""
+
+
+class InvalidSignature(HerderError):
+    """A request that only workers of the group may make did not come from one (KIP-507), or its key is an old one."""
+
+    def __init__(self) -> None:
+        super().__init__("Internal request contained invalid signature.")
+
+
+class NoSessionKey(HerderError):
+    """Whether a request comes from a worker of the group cannot be told yet: ask again in a moment."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This worker is still starting up and has not been able to read a session key from the config topic yet"
         )
 
 

@@ -26,7 +26,7 @@ from headgate.model import (
     TaskId,
 )
 from headgate.runtime import connector_config, unknown_keys
-from headgate.runtime.actor import Actor
+from headgate.runtime.actor import Actor, Publish
 from headgate.runtime.board import StatusBoard
 from headgate.runtime.client_check import ClientCheck, TryClient
 from headgate.runtime.connector import in_thread
@@ -68,15 +68,33 @@ class Herder(HerderLoop, ABC):
         cluster_id: Callable[[], str | None] = lambda: None,
         secrets: Secrets | None = None,
         try_client: TryClient = lambda kind, config: None,
+        *,
+        group_generation: Callable[[], int] = lambda: 0,
+        task_generation: Callable[[str], int] = lambda connector: 0,
+        publish: Publish | None = None,
     ) -> None:
+        """The last three are for workers in a group: its generation, a count of each connector's sets of tasks, and who
+        sees to new ones."""
         super().__init__()
         self.config = config
         self.plugins = plugins
         self.configs = configs
-        self.board = StatusBoard(statuses, worker_id)
+        self.board = StatusBoard(statuses, worker_id, group_generation)
         self.worker = Worker(runner, self.board, config.graceful_timeout_s, self.post, self._on_topic)
         secrets = secrets or Secrets()
-        self.actor = Actor(self, config, plugins, configs, offsets, self.board, self.worker, secrets, self._on_expired)
+        self.actor = Actor(
+            self,
+            config,
+            plugins,
+            configs,
+            offsets,
+            self.board,
+            self.worker,
+            secrets,
+            self._on_expired,
+            publish,
+            task_generation,
+        )
         self.ready = False
         self.kafka_cluster_id: str | None = None
         self._validator = Validator(plugins, config.raw, secrets, ClientCheck(config, try_client))

@@ -12,6 +12,8 @@ from headgate.model import State, TargetState
 class Event(Enum):
     """What happened to an instance."""
 
+    ASSIGN = "assign"
+    """It is this worker's from now on, whatever became of it where it was before."""
     WAITING = "waiting"
     """It was made, and waits for what it needs to run, e.g. for Spark."""
     STARTUP = "startup"
@@ -37,6 +39,8 @@ Table = Mapping[tuple[State, Event], State]
 _LIVE: Final = (State.UNASSIGNED, State.RUNNING, State.PAUSED, State.FAILED, State.RESTARTING)
 
 TASK: Final[Table] = {
+    **{(state, Event.ASSIGN): State.UNASSIGNED for state in _LIVE},
+    (State.RESTARTING, Event.ASSIGN): State.RESTARTING,
     (State.UNASSIGNED, Event.WAITING): State.UNASSIGNED,
     (State.RESTARTING, Event.WAITING): State.RESTARTING,
     (State.UNASSIGNED, Event.STARTUP): State.RUNNING,
@@ -57,6 +61,7 @@ TASK: Final[Table] = {
 CONNECTOR: Final[Table] = {
     **TASK,
     **{(state, Event.STOP): State.STOPPED for state in (*_LIVE, State.STOPPED)},
+    (State.STOPPED, Event.ASSIGN): State.UNASSIGNED,
     (State.STOPPED, Event.STARTUP): State.RUNNING,
     (State.STOPPED, Event.PAUSE): State.PAUSED,
     (State.STOPPED, Event.FAILURE): State.FAILED,

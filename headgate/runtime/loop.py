@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from headgate.log import about
+from headgate.model import TaskId
 from headgate.runtime.errors import HerderError, RequestTimeout, ShuttingDown
 from headgate.runtime.stage import Stages
 
@@ -26,8 +27,8 @@ class HerderLoop:
     def __init__(self) -> None:
         self.stages = Stages()
         self.ending = False
-        self._locks: dict[str, asyncio.Lock] = {}
-        self._users: Counter[str] = Counter()
+        self._locks: dict[str | TaskId, asyncio.Lock] = {}
+        self._users: Counter[str | TaskId] = Counter()
         self._background: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="herder", daemon=True)
@@ -86,10 +87,14 @@ class HerderLoop:
 
     @asynccontextmanager
     async def exclusive(
-        self, name: str, doing: str, patience_s: float | None = None, give_up: Callable[[], None] | None = None
+        self,
+        name: str | TaskId,
+        doing: str,
+        patience_s: float | None = None,
+        give_up: Callable[[], None] | None = None,
     ) -> AsyncIterator[None]:
-        """One command at a time for each connector. A command that ends the connector anyway calls `give_up` on who is
-        in its way after `patience_s`, so that plugin code which never returns can still be got rid of."""
+        """One command at a time for each connector, or task. A command that ends the connector anyway calls `give_up`
+        on who is in its way after `patience_s`, so that plugin code which never returns can still be got rid of."""
         lock = self._locks.setdefault(name, asyncio.Lock())
         self._users[name] += 1
         try:

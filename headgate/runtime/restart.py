@@ -36,10 +36,13 @@ class RestartPlan:
         )
 
 
-def plan(request: RestartRequest, status: ConnectorStatus) -> RestartPlan:
-    """What a request means, given the states at this moment."""
+def plan(request: RestartRequest, status: ConnectorStatus, chosen_before: bool = False) -> RestartPlan:
+    """What a request means, given the states at this moment. `chosen_before`: a plan for the same request has put
+    RESTARTING on what it chose, which is chosen again."""
 
     def chosen(state: State) -> bool:
+        if chosen_before and state is State.RESTARTING:
+            return True
         # A stopped connector has nothing that could be restarted: it stays STOPPED until it is resumed.
         return state is State.FAILED if request.only_failed else state is not State.STOPPED
 

@@ -24,8 +24,10 @@ from headgate.api.config import (
     one_of_any_case,
 )
 from headgate.model import Config
+from headgate.runtime import signatures
 from headgate.runtime.overrides import ALLOWLIST, POLICY, Overrides
 from headgate.runtime.plugins import Plugins
+from headgate.runtime.signatures import Signatures
 
 SIMPLE_HEADER_CONVERTER: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
@@ -76,8 +78,17 @@ DISTRIBUTED: Final = COMMON + ConfigDef(
     Key("heartbeat.interval.ms", INT, 3000, None, HIGH, "How often a worker shows that it lives."),
     Key("rebalance.timeout.ms", INT, 60000, None, HIGH, "How long workers have to rejoin."),
     Key("scheduled.rebalance.max.delay.ms", INT, 300000, at_least(0), LOW, "How long lost work waits for its worker."),
+    Key("worker.sync.timeout.ms", INT, 3000, None, MEDIUM, "How long reading the config topic to its end may take."),
+    Key("worker.unsync.backoff.ms", INT, 300000, None, MEDIUM, "How long a worker that could not stays away."),
     Key("connect.protocol", STRING, "sessioned", one_of_any_case("eager", "compatible", "sessioned"), LOW,
         "Protocol of the group."),
+    Key(signatures.KEY_ALGORITHM, STRING, "HmacSHA256", signatures.known_algorithm, LOW, "Of the keys a leader makes."),
+    Key(signatures.KEY_SIZE, INT, None, signatures.key_size, LOW, "Bits of such a key; the algorithm's own if absent."),
+    Key(signatures.KEY_TTL, INT, 3600000, at_least(0), LOW, "When a key is replaced; 0: keys do not age."),
+    Key(signatures.SIGNATURE_ALGORITHM, STRING, "HmacSHA256", signatures.known_algorithm, LOW,
+        "How requests to other workers are signed."),
+    Key(signatures.VERIFICATION_ALGORITHMS, LIST, ["HmacSHA256"], signatures.known_algorithms, LOW,
+        "Signatures of other workers that are accepted."),
 )  # fmt: skip
 
 # Known to Apache's workers, without effect here, or read elsewhere by their prefix.
@@ -94,7 +105,7 @@ _OTHER_NAMES: Final = frozenset(
 _OTHER_PREFIXES: Final = (
     "spark.", "producer.", "consumer.", "admin.", "key.converter.", "value.converter.", "header.converter.",
     "config.providers.", "ssl.", "sasl.", "listeners.https.", "admin.listeners.https.", "internal.key.converter",
-    "internal.value.converter", "inter.worker.", "config.storage.", "offset.storage.", "status.storage.",
+    "internal.value.converter", "config.storage.", "offset.storage.", "status.storage.",
     "socket.connection.", "metrics.context.", "headgate.",
 )  # fmt: skip
 
@@ -126,6 +137,8 @@ class WorkerConfig:
     topic_creation: bool = True
     overrides: Overrides = field(default_factory=Overrides)
     exactly_once_sources: bool = False
+    signatures: Signatures | None = None
+    """Of requests to and from other workers; None: there are none."""
 
     @classmethod
     def parse(cls, raw: Config, keys: ConfigDef = STANDALONE, plugins: Plugins | None = None) -> WorkerConfig:
@@ -143,6 +156,7 @@ class WorkerConfig:
             topic_creation=parsed["topic.creation.enable"],
             overrides=Overrides.parse(parsed, raw, plugins),
             exactly_once_sources=parsed.get("exactly.once.source.support", "disabled").lower() == "enabled",
+            signatures=Signatures.parse(parsed) if signatures.KEY_ALGORITHM in parsed else None,
         )
 
     def prefixed(self, prefix: str) -> dict[str, str]:

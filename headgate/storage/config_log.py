@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, Protocol
 
-from headgate.model import Config, RestartRequest, TargetState, TaskId
+from headgate.model import Config, RestartRequest, SessionKey, TargetState, TaskId
 from headgate.runtime.view import ClusterView
 from headgate.storage.config_records import (
     CommitRecord,
@@ -22,7 +22,6 @@ from headgate.storage.config_records import (
     Malformed,
     NotJson,
     RestartRecord,
-    SessionKey,
     SessionKeyRecord,
     TargetStateRecord,
     TaskCountRecord,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
-from headgate.model import Config, RestartRequest, TargetState, TaskId
+from headgate.model import Config, RestartRequest, SessionKey, TargetState, TaskId
 from headgate.storage import json_text
 
 
@@ -61,18 +61,6 @@ class TaskCountRecord:
 
     connector: str
     tasks: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionKey:
-    """KIP-507: what workers sign their requests to each other with."""
-
-    key: bytes
-    algorithm: str
-    created_ms: int
-
-    def __repr__(self) -> str:  # the key is a secret
-        return f"SessionKey(algorithm={self.algorithm!r}, created_ms={self.created_ms})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from headgate.model import Config, RestartRequest, TargetState, TaskId
+from headgate.model import Config, RestartRequest, SessionKey, TargetState, TaskId
 from headgate.runtime.view import ClusterView, ConnectorView
 from headgate.storage.config_records import (
     CommitRecord,
@@ -18,7 +18,6 @@ from headgate.storage.config_records import (
     ConnectorRecord,
     LoggerRecord,
     RestartRecord,
-    SessionKey,
     SessionKeyRecord,
     TargetStateRecord,
     TaskCountRecord,

@@ -90,8 +90,17 @@ def ensure(admin: AdminClient, topics: Sequence[InternalTopic], timeout: float) 
     deadline = time.monotonic() + timeout
     for topic in topics:
         if not _create(admin, topic, deadline):
-            _check_policy(admin, topic, deadline)
-            _check_partitions(admin, topic, deadline)
+            _check(admin, topic, deadline)
+
+
+def check(admin: AdminClient, topic: InternalTopic, timeout: float) -> None:
+    """Whether a topic that exists can be used; nothing is changed. Raises InternalTopicError."""
+    _check(admin, topic, time.monotonic() + timeout)
+
+
+def _check(admin: AdminClient, topic: InternalTopic, deadline: float) -> None:
+    _check_policy(admin, topic, deadline)
+    _check_partitions(admin, topic, deadline)
 
 
 def _topic(worker: Config, prefix: str, holds: str, partitions: int) -> InternalTopic:

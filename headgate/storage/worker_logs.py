@@ -13,6 +13,7 @@ from headgate.clients import QUIET, ClientKind, translate
 from headgate.model import Config
 from headgate.storage.config_log import ConfigListener, ConfigLog
 from headgate.storage.internal_topics import InternalTopics, ensure
+from headgate.storage.leader_writer import LeaderWriter
 from headgate.storage.merged_offsets import MergedOffsets
 from headgate.storage.offset_log import OffsetLog
 from headgate.storage.status_log import GIVE_UP_AFTER_S, StatusLog
@@ -31,7 +32,7 @@ class WorkerLogs:
         support = worker.get("exactly.once.source.support", "disabled").strip().lower()
         self._worker = worker
         self._exactly_once = support == "enabled"
-        leads_by_transactions = support in ("preparing", "enabled")
+        self._leads_by_transactions = leads_by_transactions = support in ("preparing", "enabled")
         self._topics = InternalTopics.of(worker)
         self._admin = _admin(self._clients("admin"))
         topics = self._topics
@@ -72,6 +73,17 @@ class WorkerLogs:
             self.close()
             raise
 
+    def claim(self) -> None:
+        """This worker leads: from now on no other can write what only the leader may. Without exactly-once sources
+        nothing keeps two workers from writing, if both take themselves for the leader for a moment."""
+        if self._leads_by_transactions:
+            group = self._worker.get("group.id", "")
+            clients = {**self._clients("leader"), **_prefixed(self._worker, "producer.")}
+            self.configs.claim(LeaderWriter(self._topics.config.name, clients, f"connect-cluster-{group}"))
+
+    def resign(self) -> None:
+        self.configs.claim(None)
+
     def connector_offsets(self, topic: str, clients: Config, timeout: float = 60.0) -> MergedOffsets | None:
         """The offsets of a connector whose `offsets.storage.topic` this is, read and ready; close it when the connector
         needs it no more. `clients` are the settings of its Kafka clients. None if it is the worker's own topic. Raises
@@ -108,6 +120,10 @@ class WorkerLogs:
         """All keys of the worker: its clients take what they know."""
         names = (self._worker.get("group.id", ""), self._worker.get("client.id", ""), purpose)
         return {**self._worker, "client.id": "-".join(name for name in names if name)}
+
+
+def _prefixed(worker: Config, prefix: str) -> Config:
+    return {key.removeprefix(prefix): value for key, value in worker.items() if key.startswith(prefix)}
 
 
 def _admin(clients: Config) -> AdminClient:

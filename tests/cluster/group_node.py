@@ -10,8 +10,8 @@ from typing import Any, Self
 
 from headgate.cluster.coordinator import GroupConfig
 from headgate.cluster.leader import Election, Leader
-from headgate.cluster.membership import Joined, Membership
-from headgate.cluster.protocol import OFFERED, Assignment, MemberState
+from headgate.cluster.membership import Membership
+from headgate.cluster.protocol import OFFERED, Assignment, Joined, MemberState
 from headgate.cluster.work import NOTHING, Work, union
 from headgate.model import TaskId
 from headgate.runtime.loop import HerderLoop

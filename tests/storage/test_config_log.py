@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from log_doubles import MemoryLog, MemoryWriter, Topic
 
-from headgate.model import RestartRequest, TargetState, TaskId
+from headgate.model import RestartRequest, SessionKey, TargetState, TaskId
 from headgate.runtime.errors import ConnectorNotFound
 from headgate.runtime.ports import ConfigStore
 from headgate.storage.config_log import ConfigLog, LeaderWriteFailed
-from headgate.storage.config_records import SessionKey
 from headgate.storage.topic_log import ReadTimeout
 from headgate.storage.topic_writer import Entry, WriteFailed
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.model import RestartRequest, TargetState, TaskId
+from headgate.model import RestartRequest, SessionKey, TargetState, TaskId
 from headgate.storage.config_records import (
     CommitRecord,
     ConfigRecord,
@@ -16,7 +16,6 @@ from headgate.storage.config_records import (
     Malformed,
     NotJson,
     RestartRecord,
-    SessionKey,
     SessionKeyRecord,
     TargetStateRecord,
     TaskCountRecord,

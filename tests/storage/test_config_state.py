@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.model import RestartRequest, TargetState, TaskId
+from headgate.model import RestartRequest, SessionKey, TargetState, TaskId
 from headgate.storage.config_records import (
     CommitRecord,
     ConfigRecord,
     ConnectorRecord,
     LoggerRecord,
     RestartRecord,
-    SessionKey,
     SessionKeyRecord,
     TargetStateRecord,
     TaskCountRecord,

@@ -11,8 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from headgate.dev.broker import Broker
-from headgate.model import RestartRequest, State, Status, TargetState, TaskId
-from headgate.storage.config_records import SessionKey
+from headgate.model import RestartRequest, SessionKey, State, Status, TargetState, TaskId
 from headgate.storage.internal_topics import InternalTopicError
 from headgate.storage.topic_writer import Entry
 from headgate.storage.worker_logs import WorkerLogs

@@ -1,0 +1,94 @@
+"""`headgate distributed`: a worker in a group, whose connectors come over REST and live in Kafka."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+from headgate.api.errors import ConfigError
+from headgate.cli.files import FileError, read_properties
+from headgate.cli.standalone import WORKER_FAILED
+from headgate.log import configure
+
+log = logging.getLogger(__name__)
+
+_EPILOG = """\
+The worker file is Kafka Connect's connect-distributed.properties. Workers of one group.id on one Kafka cluster share
+the connectors and tasks; all of their state is in the topics config.storage.topic, offset.storage.topic and
+status.storage.topic. Connectors are created over the REST API of any worker.
+
+  headgate distributed worker.properties
+"""
+
+
+def parser(program: str) -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog=program,
+        description="Runs a worker of a cluster.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("worker", metavar="worker.properties", help="the worker's configuration")
+    made.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
+    return made
+
+
+def main(argv: Sequence[str] | None = None, program: str = "headgate distributed") -> int:
+    arguments = parser(program).parse_args(argv)
+    configure(arguments.log_level)
+    ending = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ending.set())
+    warnings: list[str] = []
+    try:
+        raw = read_properties(arguments.worker, warnings)
+    except FileError as error:
+        return _fail(str(error))
+    for warning in warnings:
+        log.warning("%s", warning)
+    return _run(raw, ending)
+
+
+def connect_distributed() -> int:
+    """The name of Apache's script, with its arguments."""
+    return main(program="connect-distributed")
+
+
+def _run(raw: dict[str, str], ending: threading.Event) -> int:
+    from headgate.cli.cluster_worker import DistributedWorker
+    from headgate.clients import ClientConfigError
+    from headgate.rest.listeners import ListenerError
+    from headgate.runtime.errors import PluginNotFound
+    from headgate.storage.internal_topics import InternalTopicError
+
+    try:
+        worker = DistributedWorker(raw)
+    except (ConfigError, ListenerError, PluginNotFound, InternalTopicError, ClientConfigError) as error:
+        return _fail(str(error))
+    worker.start()
+    if "listeners" not in raw:
+        log.warning(
+            "The REST API is open to everybody who can reach this machine, and asks nobody who they are;"
+            " set listeners to an address that only the right people can reach"
+        )
+    try:
+        while not ending.wait(0.2) and not worker.failed.is_set():
+            pass
+    finally:
+        log.info("Stopping")
+        worker.stop()
+        log.info("Stopped")
+    return _fail(str(worker.problem)) if worker.problem is not None else 0
+
+
+def _fail(message: str) -> int:
+    log.error("%s", message)
+    return WORKER_FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

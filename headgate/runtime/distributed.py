@@ -1,0 +1,394 @@
+"""The herder of a worker in a group: a command is a write to Kafka, and every worker carries out its part of it.
+
+What only the leader may do, or only the worker that has a connector or task, raises `Elsewhere` on the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Final, TypeVar
+
+from headgate.cluster.leader import Leader
+from headgate.cluster.protocol import Protocol
+from headgate.model import (
+    Config,
+    ConnectorInfo,
+    ConnectorStatus,
+    Offset,
+    Partition,
+    RestartRequest,
+    State,
+    TargetState,
+    TaskId,
+)
+from headgate.runtime import decide, restart
+from headgate.runtime.connector import in_thread
+from headgate.runtime.errors import (
+    AlreadyExists,
+    AlreadyRestarting,
+    BadRequest,
+    ConnectorNotFound,
+    Elsewhere,
+    Forbidden,
+    HerderError,
+    Rebalancing,
+    StatusNotFound,
+    WriteFailed,
+)
+from headgate.runtime.follower import Follower
+from headgate.runtime.group import GroupSettings, Place, Stores
+from headgate.runtime.herder import Herder
+from headgate.runtime.holdings import Holdings
+from headgate.runtime.leadership import Leadership
+from headgate.runtime.member import GroupMember
+from headgate.runtime.ports import PeerError, Peers
+from headgate.runtime.restart import RestartPlan
+from headgate.runtime.signatures import Signatures
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_RESTART_S: Final = 60.0
+"""A restart whose owner has not been heard of for so long is under way no more."""
+_FLUSH_S: Final = 5.0
+_FAREWELL_S: Final = 3.0
+_REFRESH_S: Final = 30.0
+
+
+class DistributedHerder(Herder):
+    def __init__(
+        self,
+        *,
+        stores: Stores,
+        url: str,
+        peers: Peers,
+        join: Callable[[DistributedHerder], Place],
+        signatures: Signatures,
+        settings: GroupSettings,
+        set_level: Callable[[str, str], None],
+        failed: Callable[[Exception], None],
+        **others: Any,
+    ) -> None:
+        """`join` makes this worker's place in the group, not yet started; `set_level` sets a log level here; `failed`
+        is told why the worker cannot start."""
+        super().__init__(
+            configs=stores.configs,
+            statuses=stores.statuses,
+            group_generation=lambda: self.place.generation,
+            task_generation=lambda connector: stores.configs.state().generation(connector),
+            publish=self._publish,
+            **others,
+        )
+        self._stores = stores
+        self._shared = stores.configs
+        self._statuses = stores.statuses
+        self._url = url
+        self._peers = peers
+        self._signatures = signatures
+        self._failed = failed
+        self._writing = asyncio.Lock()
+        self._restarting: dict[str, float] = {}
+        self._busy: set[str | TaskId] = set()
+        self.leader = Leader(settings.max_delay_ms)
+        self.holdings = Holdings(self, stores.configs, self.board, self.worker, self.actor)
+        self.follower = Follower(self, stores.configs, self.holdings, lambda: self.place.request_rejoin(), set_level)
+        self.leadership = Leadership(
+            self, stores.configs, stores.statuses, signatures, lambda: self.place, stores.claim
+        )
+        self.member = GroupMember(
+            self,
+            url,
+            stores.configs,
+            stores.statuses,
+            self.holdings,
+            self.follower,
+            self.leader,
+            lambda: self.place,
+            self.leadership.after_rebalance,
+            sync_timeout_s=settings.sync_timeout_ms / 1000,
+            eager_backoff_s=settings.unsync_backoff_ms / 1000,
+            max_delay_s=settings.max_delay_ms / 1000,
+        )
+        self.place: Place = join(self)
+
+    # --- from start to end --------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self.spawn(self._read_cluster_id(), "reading the Kafka cluster's id")
+        self.spawn(self._start_up(), "starting")
+
+    async def _start_up(self) -> None:
+        try:
+            with self.stages.doing("reading the internal topics"):
+                await in_thread(lambda: self._stores.start(self.follower), "read-topics")
+        except Exception as error:
+            self._failed(error)
+            return
+        self.follower.start()
+        self.place.start()
+        with self.stages.doing("joining the group of workers"):
+            await self.member.settled.wait()
+        self.ready = True
+        log.info("This worker has joined the group and is ready")
+
+    async def _shutdown(self) -> None:
+        with self.stages.doing("shutting down"):
+            await self._take_leave()
+            await self.holdings.shut_down()
+            await in_thread(lambda: self._statuses.flush(_FLUSH_S), "flush-statuses")
+            await in_thread(self.place.stop, "leave-group")
+
+    async def _take_leave(self) -> None:
+        """So that nobody waits for this worker's return. Who leads need not tell: a new leader begins anew."""
+        member, url = self.place.member_id, self.place.leader_url
+        if not member or not url or self.place.is_leader:
+            return
+        sign = self._signer()
+        farewell = in_thread(lambda: self._peers.take_leave(url, member, sign), "take-leave")
+        with suppress(TimeoutError, PeerError):
+            await asyncio.wait_for(farewell, _FAREWELL_S)
+
+    async def noop(self) -> None:
+        """Returns when this worker has its place in the group: who has none can do nothing that is asked of it."""
+        with self.stages.doing("waiting for its place in the group of workers"):
+            await self.member.settled.wait()
+
+    # --- who may do it ------------------------------------------------------------------------------------------------
+
+    def _require_leader(self) -> None:
+        if not self.place.is_leader:
+            raise Elsewhere("" if self.place.leader_url == self._url else self.place.leader_url)
+
+    def _require_owner(self, what: str | TaskId) -> None:
+        if self.holdings.has(what):
+            return
+        self._require_leader()
+        url = self.leader.owner(what)
+        raise Elsewhere(url if url is not None and url != self._url else "")
+
+    def _require_settled(self) -> None:
+        if self.place.rebalancing:
+            raise Rebalancing
+
+    async def _write(self, call: Callable[[], T], what: str) -> T:
+        """Off this thread: it takes as long as Kafka takes."""
+        try:
+            return await in_thread(call, "write")
+        except HerderError:
+            raise
+        except Exception as error:
+            log.error("Error writing %s to Kafka: %s", what, error)
+            self.leadership.lost()
+            raise WriteFailed(f"Error writing {what} to Kafka") from error
+
+    # --- configs ------------------------------------------------------------------------------------------------------
+
+    async def create(self, name: str, config: Mapping[str, str | None], initial: TargetState | None) -> ConnectorInfo:
+        valid = await self.require_valid(config)
+        async with self._writing:
+            self._require_leader()
+            if self.configs.view().get(name) is not None:
+                raise AlreadyExists(name)
+            await self._write(lambda: self.configs.put_connector(name, valid, initial), "connector configuration")
+        return ConnectorInfo(name, valid, (), self._type(valid))
+
+    async def put_config(self, name: str, config: Mapping[str, str | None]) -> tuple[bool, ConnectorInfo]:
+        valid = await self.require_valid(config)
+        async with self._writing:
+            self._require_leader()
+            return await self._replace(name, valid)
+
+    async def patch_config(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
+        self._require_leader()
+        async with self._writing:
+            merged = decide.patched(self.configs.view().require(name), changes)
+            decide.check_name(name, merged)
+            valid = await self.require_valid(merged)
+            self._require_leader()
+            _, info = await self._replace(name, valid)
+            return info
+
+    async def _replace(self, name: str, config: Config) -> tuple[bool, ConnectorInfo]:
+        known = self.configs.view().get(name)
+        await self._write(lambda: self.configs.put_connector(name, config), "connector configuration")
+        tasks = known.task_ids if known is not None else ()
+        return known is None, ConnectorInfo(name, config, tasks, self._type(config))
+
+    async def delete(self, name: str) -> None:
+        async with self._writing:
+            self._require_leader()
+            self.configs.view().require(name)
+            try:
+                await in_thread(lambda: self.configs.remove_connector(name), "write")
+            except Exception as error:
+                self.leadership.lost()
+                raise WriteFailed("Error removing connector configuration from Kafka") from error
+
+    async def put_task_configs(self, name: str, configs: Sequence[Config]) -> None:
+        self._require_leader()
+        await self._write_tasks(name, configs)
+
+    async def _write_tasks(self, name: str, configs: Sequence[Config]) -> None:
+        async with self._writing:
+            connector = self.configs.view().require(name)
+            if configs and connector.target is TargetState.STOPPED:
+                raise BadRequest(f"Cannot submit non-empty set of task configs for stopped connector {name}")
+            await self._write(lambda: self.configs.put_tasks(name, configs), "task configurations")
+
+    async def _publish(self, name: str, configs: tuple[Config, ...]) -> None:
+        """What a connector here has generated: written by the leader."""
+        if self.place.is_leader:
+            await self._write_tasks(name, configs)
+            return
+        url, sign = self.place.leader_url, self._signer()
+        try:
+            await in_thread(lambda: self._peers.put_task_configs(url, name, configs, sign), "publish-tasks")
+        except PeerError as error:
+            raise HerderError(f"The leader at {url} did not take them: {error}") from error
+
+    # --- KIP-52, KIP-875: what is wanted of a connector ---------------------------------------------------------------
+
+    async def pause(self, name: str) -> None:
+        await self._put_target(name, TargetState.PAUSED)
+
+    async def resume(self, name: str) -> None:
+        await self._put_target(name, TargetState.STARTED)
+
+    async def _put_target(self, name: str, target: TargetState) -> None:
+        """Any worker may."""
+        if self.configs.view().require(name).target is not target:
+            await self._write(lambda: self.configs.put_target_state(name, target), "target state")
+
+    async def stop(self, name: str) -> None:
+        self.configs.view().require(name)
+        self._require_leader()
+        async with self._writing:
+            connector = self.configs.view().require(name)
+            # Empty tasks first: a crash in between leaves a running connector without tasks, not a lie.
+            if connector.tasks or connector.target is not TargetState.STOPPED:
+                await self._write(lambda: self.configs.put_tasks(name, ()), "task configurations")
+            await self._put_target(name, TargetState.STOPPED)
+
+    # --- KIP-52, KIP-745: restarts ------------------------------------------------------------------------------------
+
+    async def restart(self, request: RestartRequest) -> ConnectorStatus | None:
+        name = request.connector
+        self._require_settled()
+        self.configs.view().require(name)
+        if request.forceful:
+            self._require_owner(name)
+            with self._marked(name, f"Connector {name} is already being restarted"):
+                await self.holdings.restart_connector(name)
+            return None
+        self._require_leader()
+        return await self._request_restart(request)
+
+    async def _request_restart(self, request: RestartRequest) -> ConnectorStatus:
+        """RESTARTING is written, and known to be, before the request: so no owner's RUNNING is overtaken by it."""
+        name = request.connector
+        try:
+            plan = restart.plan(request, self.connector_status(name))
+        except StatusNotFound:
+            raise StatusNotFound(f"Status for connector {name} not found") from None
+        if self._restarting.get(name, 0.0) > time.monotonic() and _under_way(plan):
+            raise AlreadyRestarting(f"Connector {name} is already being restarted")
+        self._restarting[name] = time.monotonic() + _RESTART_S
+        answer = plan.answer()
+        if plan.connector:
+            self._statuses.put_connector(name, answer.connector)
+        chosen = {task.task for task in plan.tasks}
+        for each in answer.tasks:
+            if each.id in chosen:
+                self._statuses.put_task(TaskId(name, each.id), each.status)
+        await in_thread(lambda: self._statuses.flush(_FLUSH_S), "flush-statuses")
+        await self._write(lambda: self._shared.put_restart_request(request), str(request))
+        return answer
+
+    async def restart_task(self, task: TaskId) -> None:
+        self._require_settled()
+        self.configs.view().require_task(task)
+        self._require_owner(task)
+        with self._marked(task, f"Task {task} is already being restarted"):
+            await self.holdings.restart_task(task)
+
+    @contextmanager
+    def _marked(self, what: str | TaskId, conflict: str) -> Iterator[None]:
+        """KIP-52: who asks for a restart while one is under way is told so."""
+        if what in self._busy:
+            raise AlreadyRestarting(conflict)
+        self._busy.add(what)
+        try:
+            yield
+        finally:
+            self._busy.discard(what)
+
+    # --- KIP-875: offsets ---------------------------------------------------------------------------------------------
+
+    async def alter_offsets(self, name: str, offsets: Sequence[tuple[Partition | None, Offset | None]]) -> str:
+        await self._prepare_offsets(name)
+        return await super().alter_offsets(name, offsets)
+
+    async def reset_offsets(self, name: str) -> str:
+        await self._prepare_offsets(name)
+        return await super().reset_offsets(name)
+
+    async def _prepare_offsets(self, name: str) -> None:
+        self._require_settled()
+        self._require_leader()
+        try:
+            await in_thread(lambda: self._shared.refresh(_REFRESH_S), "catch-up")
+        except Exception as error:
+            raise HerderError(f"The config topic could not be read to its end: {error}") from error
+        self.configs.view().require(name)
+
+    # --- KIP-558: topics ----------------------------------------------------------------------------------------------
+
+    def active_topics(self, name: str) -> list[str]:
+        if not self.config.topic_tracking:
+            raise Forbidden("Topic tracking is disabled.")
+        return list(self._statuses.topics(name))
+
+    def forget_topics(self, name: str) -> None:
+        self._statuses.remove_topics(name)
+
+    def _on_topic(self, task: TaskId, topic: str) -> None:
+        if self.config.topic_tracking:
+            self._statuses.put_topic(task.connector, topic, task.task)
+
+    # --- among workers ------------------------------------------------------------------------------------------------
+
+    def check_signature(self, headers: Mapping[str, str], body: bytes) -> None:
+        if self.place.protocol is Protocol.SESSIONED:
+            self._signatures.verify(headers, body, self._shared.state().session_key)
+
+    def _signer(self) -> Callable[[bytes], Mapping[str, str]] | None:
+        if self.place.protocol is not Protocol.SESSIONED:
+            return None
+        key = self._shared.state().session_key
+        if key is None:
+            raise HerderError("There is no session key yet to sign a request to the leader with")
+        return lambda body: self._signatures.sign(key, body)
+
+    async def set_level_everywhere(self, logger: str, level: str) -> bool:
+        await self._write(lambda: self._shared.put_logger_level(logger, level), "logger level")
+        return True
+
+    async def took_leave(self, member: str) -> None:
+        self._require_leader()
+        log.info("Member %s takes its leave: its work will not wait for it", member)
+        self.leader.took_leave(member)
+
+    async def fence(self, name: str) -> None:
+        self._require_leader()
+        raise ConnectorNotFound(name)
+
+
+def _under_way(plan: RestartPlan) -> bool:
+    """Whether anything of what it chose is still being restarted."""
+    chosen = {task.task for task in plan.tasks}
+    tasks = any(each.id in chosen and each.status.state is State.RESTARTING for each in plan.status.tasks)
+    return tasks or (plan.connector and plan.status.connector.state is State.RESTARTING)

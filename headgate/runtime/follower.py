@@ -1,0 +1,94 @@
+"""Follows the config topic: what is new in it is carried out on what this worker holds.
+
+It listens on the topic's thread and acts on the herder's. How far the topic has been carried out, not how far it was
+read, is what this worker tells the group when it joins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from headgate.model import RestartRequest, SessionKey
+from headgate.runtime import changes
+from headgate.runtime.connector import in_thread
+from headgate.runtime.group import SharedConfigs, Snapshot
+from headgate.runtime.holdings import Holdings
+from headgate.runtime.loop import HerderLoop
+
+log = logging.getLogger(__name__)
+
+
+class Follower:
+    """Fits `ConfigListener`. `carried_out` is the snapshot that this worker lives by."""
+
+    def __init__(
+        self,
+        loop: HerderLoop,
+        configs: SharedConfigs,
+        holdings: Holdings,
+        rejoin: Callable[[], None],
+        set_level: Callable[[str, str], None],
+    ) -> None:
+        self._loop = loop
+        self._configs = configs
+        self._holdings = holdings
+        self._rejoin = rejoin
+        self._set_level = set_level
+        self._turn = asyncio.Lock()
+        self._due = False
+        self.carried_out: Snapshot = configs.state()
+
+    def start(self) -> None:
+        """What was there before is nobody's news."""
+        self.carried_out = self._configs.state()
+
+    async def catch_up(self, timeout: float) -> None:
+        """Carries out all that is in the topic now. Raises what reading raises."""
+        await in_thread(lambda: self._configs.refresh(timeout), "catch-up")
+        await self._carry_out()
+
+    async def _carry_out(self) -> None:
+        async with self._turn:
+            self._due = False
+            before, now = self.carried_out, self._configs.state()
+            found = changes.between(before.view, now.view)
+            await self._holdings.end_tasks(found.recommitted, now.offset)
+            self.carried_out = now
+        if found.needs_rebalance:
+            self._rejoin()
+        for name in sorted(found.reconfigured):
+            self._holdings.reconfigure(name)
+        for name in sorted(found.retargeted):
+            self._holdings.retarget(name)
+
+    # --- from the topic's thread --------------------------------------------------------------------------------------
+
+    def on_connector_update(self, name: str) -> None:
+        self._loop.post(self._news)
+
+    def on_connector_remove(self, name: str) -> None:
+        self._loop.post(self._news)
+
+    def on_tasks_update(self, name: str, tasks: object) -> None:
+        self._loop.post(self._news)
+
+    def on_target_state_change(self, name: str) -> None:
+        self._loop.post(self._news)
+
+    def on_session_key(self, key: SessionKey) -> None:
+        self._loop.post(self._news)
+
+    def on_restart_request(self, request: RestartRequest) -> None:
+        self._loop.post(lambda: self._holdings.request_restart(request))
+
+    def on_logger_level(self, namespace: str, level: str) -> None:
+        log.info("All workers set logger %s to level %s", namespace, level)
+        self._set_level(namespace, level)
+
+    def _news(self) -> None:
+        """Many records may come at once; they are carried out together."""
+        if not self._due and not self._loop.ending:
+            self._due = True
+            self._loop.spawn(self._carry_out(), "carrying out what the config topic says")

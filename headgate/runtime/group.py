@@ -1,0 +1,149 @@
+"""What a worker in a group needs from others, as Protocols: stores that all workers share, and its place among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Protocol
+
+from headgate.cluster import protocol as messages
+from headgate.model import RestartRequest, SessionKey, TaskId
+from headgate.runtime.ports import ConfigStore, StatusStore
+from headgate.runtime.view import ClusterView
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """Of the worker file."""
+
+    sync_timeout_ms: int = 3_000
+    unsync_backoff_ms: int = 300_000
+    max_delay_ms: int = 300_000
+
+
+class Snapshot(Protocol):
+    """The config topic up to an offset, as a value that never changes."""
+
+    @property
+    def offset(self) -> int:
+        """The next one to read."""
+
+    @property
+    def view(self) -> ClusterView: ...
+
+    @property
+    def session_key(self) -> SessionKey | None: ...
+
+    @property
+    def pending_fencing(self) -> frozenset[str]:
+        """KIP-618: connectors with task configs that came after their last task count."""
+
+    def generation(self, connector: str) -> int:
+        """Counts its sets of task configs."""
+
+    def task_count_record(self, connector: str) -> int | None: ...
+
+
+class ConfigListener(Protocol):
+    """Told, from a thread of the store's, of what came after the start; the snapshot has it by then."""
+
+    def on_connector_update(self, name: str) -> None: ...
+
+    def on_connector_remove(self, name: str) -> None: ...
+
+    def on_tasks_update(self, name: str, tasks: object) -> None: ...
+
+    def on_target_state_change(self, name: str) -> None: ...
+
+    def on_session_key(self, key: SessionKey) -> None: ...
+
+    def on_restart_request(self, request: RestartRequest) -> None: ...
+
+    def on_logger_level(self, namespace: str, level: str) -> None: ...
+
+
+class SharedConfigs(ConfigStore, Protocol):
+    """May be used from any thread. Writes block until they were read back, half a minute at most."""
+
+    def state(self) -> Snapshot: ...
+
+    def refresh(self, timeout: float) -> Snapshot:
+        """With all that was there when this was called."""
+
+    def put_restart_request(self, request: RestartRequest) -> None: ...
+
+    def put_session_key(self, key: SessionKey) -> None: ...
+
+    def put_logger_level(self, namespace: str, level: str) -> None: ...
+
+    def put_task_count(self, name: str, count: int) -> None: ...
+
+
+class SharedStatuses(StatusStore, Protocol):
+    def flush(self, timeout: float) -> bool:
+        """Whether all that was put has been written. Blocks."""
+
+    def topics(self, connector: str) -> tuple[str, ...]: ...
+
+    def put_topic(self, connector: str, topic: str, task: int) -> None: ...
+
+    def remove_topics(self, connector: str) -> None: ...
+
+
+class Stores(Protocol):
+    """What all workers of the group share."""
+
+    @property
+    def configs(self) -> SharedConfigs: ...
+
+    @property
+    def statuses(self) -> SharedStatuses: ...
+
+    def start(self, listener: ConfigListener) -> None:
+        """Reads all of it. Blocks; raises when it cannot be read or must not be used."""
+
+    def claim(self) -> None:
+        """This worker leads from now on: nobody who led before can write what only the leader may. Blocks."""
+
+    def resign(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Place(Protocol):
+    """This worker's place in the group. From any thread."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None:
+        """Leaves. Blocks."""
+
+    def request_rejoin(self) -> None: ...
+
+    def leave(self, reason: str) -> Future[None]: ...
+
+    @property
+    def member_id(self) -> str: ...
+
+    @property
+    def generation(self) -> int: ...
+
+    @property
+    def protocol(self) -> messages.Protocol: ...
+
+    @property
+    def is_leader(self) -> bool: ...
+
+    @property
+    def leader_url(self) -> str: ...
+
+    @property
+    def coordinator_known(self) -> bool: ...
+
+    @property
+    def rebalancing(self) -> bool: ...
+
+
+Owner = Callable[[str | TaskId], str | None]
+"""The URL of the worker that has a connector or task, as far as the leader knows."""

@@ -1,0 +1,111 @@
+"""What the leader of the group does besides giving out work: it alone writes configs, keys, and tidies up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Final
+
+from headgate.cluster import protocol as messages
+from headgate.model import SessionKey, TaskId
+from headgate.runtime.connector import in_thread
+from headgate.runtime.group import Place, SharedConfigs, SharedStatuses
+from headgate.runtime.loop import HerderLoop
+from headgate.runtime.signatures import Signatures
+
+log = logging.getLogger(__name__)
+
+_RETRY_S: Final = 0.25
+_RETRY_MOST_S: Final = 10.0
+_LONGEST_S: Final = 86_400.0
+"""A timer for years is none; whether a key has expired is looked at again."""
+
+
+class Leadership:
+    """On the herder's thread."""
+
+    def __init__(
+        self,
+        loop: HerderLoop,
+        configs: SharedConfigs,
+        statuses: SharedStatuses,
+        signatures: Signatures,
+        place: Callable[[], Place],
+        claim: Callable[[], None],
+    ) -> None:
+        self._loop = loop
+        self._configs = configs
+        self._statuses = statuses
+        self._signatures = signatures
+        self._place = place
+        self._claim = claim
+        self._claimed_in: int | None = None
+        self._rotation: asyncio.TimerHandle | None = None
+
+    async def after_rebalance(self) -> None:
+        await self._claim_writes()
+        self._tidy_up()
+        await self._see_to_key()
+
+    async def _claim_writes(self) -> None:
+        """Once for every reign: who led before can no longer write. Raises what claiming raises."""
+        generation = self._place().generation
+        if self._claimed_in is None:
+            await in_thread(self._claim, "claim")
+            self._claimed_in = generation
+
+    def lost(self) -> None:
+        """This worker leads no more, or a write showed that another one does."""
+        self._claimed_in = None
+
+    def _tidy_up(self) -> None:
+        """States of what is no more, e.g. of connectors that were deleted while their worker was down."""
+        view = self._configs.view()
+        for name in self._statuses.connectors():
+            connector = view.get(name)
+            if connector is None:
+                self._statuses.remove_connector(name)
+                continue
+            for number in self._statuses.tasks(name):
+                if number >= len(connector.tasks):
+                    self._statuses.remove_task(TaskId(name, number))
+
+    # --- session keys -------------------------------------------------------------------------------------------------
+
+    async def _see_to_key(self) -> None:
+        """A new one if there is none, if it has expired, or is of another kind than this worker makes."""
+        delay = _RETRY_S
+        while self._leads_sessions():
+            now_ms = time.time_ns() // 1_000_000
+            key = self._configs.state().session_key
+            if key is None or self._signatures.expires_ms(key) <= now_ms or not self._signatures.fits(key):
+                key = self._signatures.new_key(now_ms)
+                try:
+                    await self._write(key)
+                except Exception as error:
+                    log.warning("No new session key was written, trying again: %s", error)
+                    await asyncio.sleep(delay)
+                    delay = min(delay * 2, _RETRY_MOST_S)
+                    continue
+            self._rotate_at(key, now_ms)
+            return
+
+    async def _write(self, key: SessionKey) -> None:
+        await in_thread(lambda: self._configs.put_session_key(key), "session-key")
+
+    def _leads_sessions(self) -> bool:
+        place = self._place()
+        return place.is_leader and place.protocol is messages.Protocol.SESSIONED and not self._loop.ending
+
+    def _rotate_at(self, key: SessionKey, now_ms: int) -> None:
+        if self._rotation is not None:
+            self._rotation.cancel()
+        seconds = min(max((self._signatures.expires_ms(key) - now_ms) / 1000, 0.1), _LONGEST_S)
+        self._rotation = asyncio.get_running_loop().call_later(seconds, self._rotate)
+
+    def _rotate(self) -> None:
+        self._rotation = None
+        if self._leads_sessions():
+            self._loop.spawn(self._see_to_key(), "making a session key")

@@ -1,0 +1,155 @@
+"""This worker as the group sees it: what it joins with, what it decides as leader, what it makes of an assignment."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+
+from headgate.cluster.leader import Election, Leader
+from headgate.cluster.protocol import Assignment, Joined, MemberState, Problem
+from headgate.cluster.work import NOTHING, Work
+from headgate.runtime.connector import in_thread
+from headgate.runtime.follower import Follower
+from headgate.runtime.group import Place, SharedConfigs, SharedStatuses
+from headgate.runtime.holdings import Holdings
+from headgate.runtime.loop import HerderLoop
+
+log = logging.getLogger(__name__)
+
+_TRIES: Final = 5
+"""So often the config topic may be unreadable before all work is given up."""
+_FLUSH_S: Final = 5.0
+
+
+class GroupMember:
+    """Fits `cluster.membership.Member`; on the herder's thread."""
+
+    def __init__(
+        self,
+        loop: HerderLoop,
+        url: str,
+        configs: SharedConfigs,
+        statuses: SharedStatuses,
+        holdings: Holdings,
+        follower: Follower,
+        leader: Leader,
+        place: Callable[[], Place],
+        on_leading: Callable[[], Coroutine[Any, Any, None]],
+        *,
+        sync_timeout_s: float,
+        eager_backoff_s: float,
+        max_delay_s: float,
+    ) -> None:
+        """`on_leading` does what a leader has to do after a rebalance."""
+        self.settled = asyncio.Event()
+        """It holds what an assignment gave it, and that one is the newest."""
+        self._loop = loop
+        self._url = url
+        self._configs = configs
+        self._statuses = statuses
+        self._holdings = holdings
+        self._follower = follower
+        self._leader = leader
+        self._place = place
+        self._on_leading = on_leading
+        self._sync_timeout_s = sync_timeout_s
+        self._eager_backoff_s = eager_backoff_s
+        self._max_delay_s = max_delay_s
+        self._joined: Joined | None = None
+
+    async def state(self) -> MemberState:
+        self.settled.clear()
+        offset = self._follower.carried_out.offset
+        if self._joined is None:
+            return MemberState(self._url, offset)
+        last = self._joined.assignment
+        return MemberState(
+            self._url, offset, Assignment(last.leader, last.leader_url, last.offset, self._holdings.given)
+        )
+
+    async def lead(self, election: Election) -> Mapping[str, Assignment]:
+        state = self._configs.state()
+        if state.offset < election.offset:
+            try:
+                state = await in_thread(lambda: self._configs.refresh(self._sync_timeout_s), "catch-up")
+            except Exception as error:
+                log.warning("The config topic could not be read to its end, nobody is given work: %s", error)
+        connectors = state.view.connectors
+        tasks = (task for connector in connectors.values() for task in connector.task_ids)
+        return self._leader.assign(election, state.offset, Work.of(connectors, tasks))
+
+    async def give_up(self, work: Work | None) -> None:
+        self.settled.clear()
+        log.info("Giving up %s", "all work" if work is None else _told(work))
+        ended = self._holdings.given if work is None else work
+        await self._holdings.give_up(work)
+        view = self._configs.view()
+        for name in ended.connectors:
+            if view.get(name) is None:
+                self._statuses.remove_topics(name)
+        if not await in_thread(lambda: self._statuses.flush(_FLUSH_S), "flush-statuses"):
+            log.warning("Not all states of what was given up are written yet")
+
+    async def take_up(self, joined: Joined) -> None:
+        self._joined = joined
+        given, assignment = self._holdings.given, joined.assignment
+        if joined.protocol.cooperative:
+            self._holdings.given = (given - assignment.revoked) | assignment.assigned
+        else:
+            self._holdings.given = assignment.assigned
+        if assignment.assigned - given:
+            log.info("Taking up %s", _told(assignment.assigned))
+        self._loop.spawn(self._settle(joined), "taking up work")
+
+    async def _settle(self, joined: Joined) -> None:
+        assignment = joined.assignment
+        behind = assignment.problem is not Problem.NONE or self._follower.carried_out.offset < assignment.offset
+        if behind and not await self._catch_up(joined):
+            return
+        if self._joined is not joined or not self._place().member_id:
+            return  # there was another rebalance meanwhile, or the place is lost
+        if assignment.problem is not Problem.NONE or self._follower.carried_out.offset < assignment.offset:
+            self._place().request_rejoin()
+            return
+        self._holdings.begin(assignment.offset)
+        if joined.leads:
+            self._loop.spawn(self._on_leading(), "doing what a leader has to")
+        if assignment.revoked:
+            self._place().request_rejoin()  # so that others get it
+        self.settled.set()
+
+    async def _catch_up(self, joined: Joined) -> bool:
+        """Whether the config topic was read to its end. A worker that cannot read it leaves the group until it can;
+        what it runs goes on for some time: perhaps nothing of it has changed."""
+        left = _TRIES
+        while self._joined is joined and not self._loop.ending:
+            try:
+                began = time.monotonic()
+                await self._follower.catch_up(self._sync_timeout_s)
+                if left < _TRIES:
+                    log.info("The config topic can be read again")
+                    self._place().request_rejoin()
+                    return False
+                return True
+            except Exception as error:
+                log.error("The config topic was not read to its end in %.1f s: %s", time.monotonic() - began, error)
+            await asyncio.wrap_future(self._place().leave("the config topic cannot be read"))
+            cooperative = joined.protocol.cooperative
+            await asyncio.sleep(self._max_delay_s / 10 / max(left, 1) if cooperative else self._eager_backoff_s)
+            left -= 1
+            if left == 0 and self._holdings.given != NOTHING:
+                log.error("All work is given up: the config topic cannot be read")
+                await self._holdings.give_up(None)
+        return False
+
+
+def _told(work: Work) -> str:
+    connectors, tasks = sorted(work.connectors), sorted(work.tasks)
+    return f"{len(connectors)} connectors and {len(tasks)} tasks" + _some([*connectors, *map(str, tasks)])
+
+
+def _some(names: list[str]) -> str:
+    return f": {', '.join(names[:10])}" + (", …" if len(names) > 10 else "") if names else ""
