@@ -28,7 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "providers": {"api"},
     "pipeline": {"api", "model"},
     "wire": {"model", "clients"},
-    "runtime": {"api", "model", "log"},
+    "runtime": {"api", "model", "log", "cluster.work", "cluster.protocol", "cluster.leader"},
     "cluster": {"model", "clients"},
     "storage": {"model", "clients", "producer", "runtime.view", "runtime.ports"},
     "spark": {"model", "api", "pipeline", "wire", "clients", "metrics", "log", "producer"},

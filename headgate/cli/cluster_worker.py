@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Final
 
 from headgate.api.errors import ConfigError
@@ -14,15 +15,19 @@ from headgate.cli.version import commit
 from headgate.cluster.coordinator import GroupConfig
 from headgate.cluster.membership import Membership
 from headgate.cluster.protocol import OFFERED
+from headgate.model import Config
 from headgate.rest.app import build_admin_app, build_app
 from headgate.rest.exposition import exposition
 from headgate.rest.loggers import Loggers, UnknownLevel
 from headgate.rest.peers import HttpPeers
+from headgate.runtime import task_spec
 from headgate.runtime.distributed import DistributedHerder
 from headgate.runtime.group import GroupSettings
+from headgate.runtime.ports import OffsetStore
 from headgate.runtime.signatures import Signatures
 from headgate.runtime.worker_config import DISTRIBUTED
 from headgate.spark.runner import SparkTaskRunner
+from headgate.storage.fencing import fence
 from headgate.storage.worker_logs import WorkerLogs
 
 log = logging.getLogger(__name__)
@@ -61,7 +66,10 @@ class DistributedWorker:
             ),
             set_level=self._set_level,
             failed=self._fail,
+            fence=fence,
+            transactional=parsed["exactly.once.source.support"].lower() in ("preparing", "enabled"),
             offsets=self.logs.offsets,
+            open_offsets=self._open_offsets,
             **parts.for_herder(self.runner),
         )
 
@@ -90,6 +98,11 @@ class DistributedWorker:
     def _fail(self, problem: Exception) -> None:
         self.problem = problem
         self.failed.set()
+
+    def _open_offsets(self, connector: str, config: Config, *, to_change: bool) -> AbstractContextManager[OffsetStore]:
+        topic, clients = task_spec.offsets_place(config, self.config)
+        exclusive = to_change and self.config.exactly_once_sources
+        return self.logs.open_offsets(topic, clients, f"{self.config.group_id}-{connector}" if exclusive else None)
 
     def _set_level(self, logger: str, level: str) -> None:
         try:

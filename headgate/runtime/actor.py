@@ -19,7 +19,7 @@ from headgate.runtime.errors import HerderError, StartFailed, TooManyTasks
 from headgate.runtime.lifecycle import EVENT_OF, Event, Phase
 from headgate.runtime.loop import HerderLoop
 from headgate.runtime.plugins import Found, Plugins
-from headgate.runtime.ports import ConfigStore, OffsetStore
+from headgate.runtime.ports import ConfigStore, OpenOffsets
 from headgate.runtime.secrets import Resolved, Secrets, put_back
 from headgate.runtime.worker import Worker
 from headgate.runtime.worker_config import WorkerConfig
@@ -39,7 +39,7 @@ class Actor:
         config: WorkerConfig,
         plugins: Plugins,
         configs: ConfigStore,
-        offsets: OffsetStore,
+        open_offsets: OpenOffsets,
         board: StatusBoard,
         worker: Worker,
         secrets: Secrets,
@@ -54,7 +54,7 @@ class Actor:
         self._config = config
         self._plugins = plugins
         self._configs = configs
-        self._offsets = offsets
+        self._open_offsets = open_offsets
         self._board = board
         self._worker = worker
         self._secrets = secrets
@@ -170,7 +170,7 @@ class Actor:
     def _new_instance(self, name: str, config: Config, found: Found) -> ConnectorInstance:
         context = RuntimeConnectorContext(
             name,
-            self._offsets,
+            lambda: self._open_offsets(name, instance.config, to_change=False),
             reconfigure=lambda: self._loop.post(lambda: self._on_reconfigure(instance)),
             fail=lambda error: self._loop.post(lambda: self._on_error(instance, error)),
         )

@@ -39,6 +39,8 @@ TOPIC_CREATION: Final = "topic.creation."
 GROUPS: Final = "topic.creation.groups"
 EXACTLY_ONCE: Final = "exactly.once.support"
 BOUNDARY: Final = "transaction.boundary"
+BOUNDARY_INTERVAL: Final = "transaction.boundary.interval.ms"
+OFFSETS_TOPIC: Final = "offsets.storage.topic"
 RELOAD: Final = "config.action.reload"
 CONVERTERS: Final = ("key.converter", "value.converter", "header.converter")
 
@@ -140,10 +142,10 @@ _SOURCE: Final = ConfigDef(
     Key(BOUNDARY, STRING, "poll", one_of("poll", "interval", "connector"), MEDIUM,
         "Where the transactions of an exactly-once source end.", "Exactly Once Support", 3, Width.SHORT,
         "Transaction Boundary"),
-    Key("transaction.boundary.interval.ms", LONG, None, _at_least_or_absent(0), LOW,
+    Key(BOUNDARY_INTERVAL, LONG, None, _at_least_or_absent(0), LOW,
         "Length of a transaction with the boundary 'interval'; the worker's flush interval when absent.",
         "Exactly Once Support", 4, Width.SHORT, "Transaction boundary interval"),
-    Key("offsets.storage.topic", STRING, None, non_empty, LOW, "A topic of its own for this connector's offsets.",
+    Key(OFFSETS_TOPIC, STRING, None, non_empty, LOW, "A topic of its own for this connector's offsets.",
         "offsets.topic", 1, Width.LONG, "Offsets topic"),
 )  # fmt: skip
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from headgate.runtime.ports import OffsetStore
+
+Opened = Callable[[], AbstractContextManager[OffsetStore]]
 
 
 class StoreOffsetReader:
     """Fits `headgate.api.OffsetReader`."""
 
-    def __init__(self, store: OffsetStore, connector: str) -> None:
-        self._store = store
+    def __init__(self, opened: Opened, connector: str) -> None:
+        self._opened = opened
         self._connector = connector
 
     def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return self.offsets([partition])[0]
 
     def offsets(self, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
-        return self._store.get(self._connector, partitions)
+        with self._opened() as store:
+            return store.get(self._connector, partitions)
 
 
 class RuntimeConnectorContext:
@@ -28,7 +32,7 @@ class RuntimeConnectorContext:
     def __init__(
         self,
         name: str,
-        offsets: OffsetStore,
+        offsets: Opened,
         reconfigure: Callable[[], None],
         fail: Callable[[Exception], None],
     ) -> None:

@@ -5,19 +5,18 @@ What only the leader may do, or only the worker that has a connector or task, ra
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any, Final, TypeVar
+from contextlib import contextmanager
+from typing import Any, Final
 
 from headgate.cluster.leader import Leader
-from headgate.cluster.protocol import Protocol
 from headgate.model import (
     Config,
     ConnectorInfo,
     ConnectorStatus,
+    ConnectorType,
     Offset,
     Partition,
     RestartRequest,
@@ -25,20 +24,24 @@ from headgate.model import (
     TargetState,
     TaskId,
 )
-from headgate.runtime import decide, restart
+from headgate.runtime import decide, restart, task_spec
+from headgate.runtime import offsets as rules
 from headgate.runtime.connector import in_thread
+from headgate.runtime.envoy import Envoy
 from headgate.runtime.errors import (
     AlreadyExists,
     AlreadyRestarting,
     BadRequest,
-    ConnectorNotFound,
     Elsewhere,
+    FencingOutdated,
     Forbidden,
     HerderError,
+    OffsetsError,
     Rebalancing,
+    ShuttingDown,
     StatusNotFound,
-    WriteFailed,
 )
+from headgate.runtime.fencing import Fence, FencingRounds
 from headgate.runtime.follower import Follower
 from headgate.runtime.group import GroupSettings, Place, Stores
 from headgate.runtime.herder import Herder
@@ -46,17 +49,18 @@ from headgate.runtime.holdings import Holdings
 from headgate.runtime.leadership import Leadership
 from headgate.runtime.member import GroupMember
 from headgate.runtime.ports import PeerError, Peers
+from headgate.runtime.preflight import ClusterPreflight
 from headgate.runtime.restart import RestartPlan
+from headgate.runtime.shared_writes import SharedWrites
 from headgate.runtime.signatures import Signatures
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 _RESTART_S: Final = 60.0
 """A restart whose owner has not been heard of for so long is under way no more."""
 _FLUSH_S: Final = 5.0
-_FAREWELL_S: Final = 3.0
 _REFRESH_S: Final = 30.0
+_FENCE_S: Final = 90.0
 
 
 class DistributedHerder(Herder):
@@ -71,10 +75,13 @@ class DistributedHerder(Herder):
         settings: GroupSettings,
         set_level: Callable[[str, str], None],
         failed: Callable[[Exception], None],
+        fence: Fence,
+        transactional: bool,
         **others: Any,
     ) -> None:
         """`join` makes this worker's place in the group, not yet started; `set_level` sets a log level here; `failed`
-        is told why the worker cannot start."""
+        is told why the worker cannot start; `fence` shuts out producers; `transactional`: the leader writes in
+        transactions."""
         super().__init__(
             configs=stores.configs,
             statuses=stores.statuses,
@@ -87,18 +94,15 @@ class DistributedHerder(Herder):
         self._shared = stores.configs
         self._statuses = stores.statuses
         self._url = url
-        self._peers = peers
-        self._signatures = signatures
         self._failed = failed
-        self._writing = asyncio.Lock()
         self._restarting: dict[str, float] = {}
         self._busy: set[str | TaskId] = set()
         self.leader = Leader(settings.max_delay_ms)
         self.holdings = Holdings(self, stores.configs, self.board, self.worker, self.actor)
         self.follower = Follower(self, stores.configs, self.holdings, lambda: self.place.request_rejoin(), set_level)
-        self.leadership = Leadership(
-            self, stores.configs, stores.statuses, signatures, lambda: self.place, stores.claim
-        )
+        self.leadership = Leadership(self, stores, signatures, lambda: self.place)
+        self._writes = SharedWrites(self.leadership, lambda: self.place, transactional)
+        self._envoy = Envoy(peers, stores.configs, signatures, lambda: self.place)
         self.member = GroupMember(
             self,
             url,
@@ -113,6 +117,10 @@ class DistributedHerder(Herder):
             eager_backoff_s=settings.unsync_backoff_ms / 1000,
             max_delay_s=settings.max_delay_ms / 1000,
         )
+        self._fencing = FencingRounds(
+            stores.configs, fence, self._clients_of, self.actor.type_of, self._writes.lead, self.config.group_id
+        )
+        self.worker.preflight = ClusterPreflight(stores.configs, self._fence_anywhere, self.holdings.has)
         self.place: Place = join(self)
 
     # --- from start to end --------------------------------------------------------------------------------------------
@@ -137,20 +145,10 @@ class DistributedHerder(Herder):
 
     async def _shutdown(self) -> None:
         with self.stages.doing("shutting down"):
-            await self._take_leave()
+            await self._envoy.take_leave()
             await self.holdings.shut_down()
             await in_thread(lambda: self._statuses.flush(_FLUSH_S), "flush-statuses")
             await in_thread(self.place.stop, "leave-group")
-
-    async def _take_leave(self) -> None:
-        """So that nobody waits for this worker's return. Who leads need not tell: a new leader begins anew."""
-        member, url = self.place.member_id, self.place.leader_url
-        if not member or not url or self.place.is_leader:
-            return
-        sign = self._signer()
-        farewell = in_thread(lambda: self._peers.take_leave(url, member, sign), "take-leave")
-        with suppress(TimeoutError, PeerError):
-            await asyncio.wait_for(farewell, _FAREWELL_S)
 
     async def noop(self) -> None:
         """Returns when this worker has its place in the group: who has none can do nothing that is asked of it."""
@@ -174,37 +172,28 @@ class DistributedHerder(Herder):
         if self.place.rebalancing:
             raise Rebalancing
 
-    async def _write(self, call: Callable[[], T], what: str) -> T:
-        """Off this thread: it takes as long as Kafka takes."""
-        try:
-            return await in_thread(call, "write")
-        except HerderError:
-            raise
-        except Exception as error:
-            log.error("Error writing %s to Kafka: %s", what, error)
-            self.leadership.lost()
-            raise WriteFailed(f"Error writing {what} to Kafka") from error
-
     # --- configs ------------------------------------------------------------------------------------------------------
 
     async def create(self, name: str, config: Mapping[str, str | None], initial: TargetState | None) -> ConnectorInfo:
         valid = await self.require_valid(config)
-        async with self._writing:
+        async with self._writes.in_turn():
             self._require_leader()
             if self.configs.view().get(name) is not None:
                 raise AlreadyExists(name)
-            await self._write(lambda: self.configs.put_connector(name, valid, initial), "connector configuration")
+            await self._writes.lead(
+                lambda: self.configs.put_connector(name, valid, initial), "writing connector configuration to"
+            )
         return ConnectorInfo(name, valid, (), self._type(valid))
 
     async def put_config(self, name: str, config: Mapping[str, str | None]) -> tuple[bool, ConnectorInfo]:
         valid = await self.require_valid(config)
-        async with self._writing:
+        async with self._writes.in_turn():
             self._require_leader()
             return await self._replace(name, valid)
 
     async def patch_config(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
         self._require_leader()
-        async with self._writing:
+        async with self._writes.in_turn():
             merged = decide.patched(self.configs.view().require(name), changes)
             decide.check_name(name, merged)
             valid = await self.require_valid(merged)
@@ -214,41 +203,35 @@ class DistributedHerder(Herder):
 
     async def _replace(self, name: str, config: Config) -> tuple[bool, ConnectorInfo]:
         known = self.configs.view().get(name)
-        await self._write(lambda: self.configs.put_connector(name, config), "connector configuration")
+        await self._writes.lead(lambda: self.configs.put_connector(name, config), "writing connector configuration to")
         tasks = known.task_ids if known is not None else ()
         return known is None, ConnectorInfo(name, config, tasks, self._type(config))
 
     async def delete(self, name: str) -> None:
-        async with self._writing:
+        async with self._writes.in_turn():
             self._require_leader()
             self.configs.view().require(name)
-            try:
-                await in_thread(lambda: self.configs.remove_connector(name), "write")
-            except Exception as error:
-                self.leadership.lost()
-                raise WriteFailed("Error removing connector configuration from Kafka") from error
+            await self._writes.lead(
+                lambda: self.configs.remove_connector(name), "removing connector configuration from"
+            )
 
     async def put_task_configs(self, name: str, configs: Sequence[Config]) -> None:
         self._require_leader()
         await self._write_tasks(name, configs)
 
     async def _write_tasks(self, name: str, configs: Sequence[Config]) -> None:
-        async with self._writing:
+        async with self._writes.in_turn():
             connector = self.configs.view().require(name)
             if configs and connector.target is TargetState.STOPPED:
                 raise BadRequest(f"Cannot submit non-empty set of task configs for stopped connector {name}")
-            await self._write(lambda: self.configs.put_tasks(name, configs), "task configurations")
+            await self._writes.lead(lambda: self.configs.put_tasks(name, configs), "writing task configurations to")
 
     async def _publish(self, name: str, configs: tuple[Config, ...]) -> None:
         """What a connector here has generated: written by the leader."""
         if self.place.is_leader:
             await self._write_tasks(name, configs)
-            return
-        url, sign = self.place.leader_url, self._signer()
-        try:
-            await in_thread(lambda: self._peers.put_task_configs(url, name, configs, sign), "publish-tasks")
-        except PeerError as error:
-            raise HerderError(f"The leader at {url} did not take them: {error}") from error
+        else:
+            await self._envoy.publish(name, configs)
 
     # --- KIP-52, KIP-875: what is wanted of a connector ---------------------------------------------------------------
 
@@ -261,16 +244,16 @@ class DistributedHerder(Herder):
     async def _put_target(self, name: str, target: TargetState) -> None:
         """Any worker may."""
         if self.configs.view().require(name).target is not target:
-            await self._write(lambda: self.configs.put_target_state(name, target), "target state")
+            await self._writes.write(lambda: self.configs.put_target_state(name, target), "writing target state to")
 
     async def stop(self, name: str) -> None:
         self.configs.view().require(name)
         self._require_leader()
-        async with self._writing:
+        async with self._writes.in_turn():
             connector = self.configs.view().require(name)
             # Empty tasks first: a crash in between leaves a running connector without tasks, not a lie.
             if connector.tasks or connector.target is not TargetState.STOPPED:
-                await self._write(lambda: self.configs.put_tasks(name, ()), "task configurations")
+                await self._writes.lead(lambda: self.configs.put_tasks(name, ()), "writing task configurations to")
             await self._put_target(name, TargetState.STOPPED)
 
     # --- KIP-52, KIP-745: restarts ------------------------------------------------------------------------------------
@@ -305,7 +288,7 @@ class DistributedHerder(Herder):
             if each.id in chosen:
                 self._statuses.put_task(TaskId(name, each.id), each.status)
         await in_thread(lambda: self._statuses.flush(_FLUSH_S), "flush-statuses")
-        await self._write(lambda: self._shared.put_restart_request(request), str(request))
+        await self._writes.lead(lambda: self._shared.put_restart_request(request), f"writing {request} to")
         return answer
 
     async def restart_task(self, task: TaskId) -> None:
@@ -343,7 +326,16 @@ class DistributedHerder(Herder):
             await in_thread(lambda: self._shared.refresh(_REFRESH_S), "catch-up")
         except Exception as error:
             raise HerderError(f"The config topic could not be read to its end: {error}") from error
-        self.configs.view().require(name)
+        connector = self.configs.view().require(name)
+        if self.config.exactly_once_sources and self.actor.type_of(name) is ConnectorType.SOURCE:
+            rules.require_stopped(connector)
+            try:
+                await self.fence(name)
+            except Exception as error:
+                log.error("Fencing failed: %s", error)
+                raise OffsetsError(
+                    "Failed to perform zombie fencing for source connector prior to modifying offsets"
+                ) from error
 
     # --- KIP-558: topics ----------------------------------------------------------------------------------------------
 
@@ -362,19 +354,10 @@ class DistributedHerder(Herder):
     # --- among workers ------------------------------------------------------------------------------------------------
 
     def check_signature(self, headers: Mapping[str, str], body: bytes) -> None:
-        if self.place.protocol is Protocol.SESSIONED:
-            self._signatures.verify(headers, body, self._shared.state().session_key)
-
-    def _signer(self) -> Callable[[bytes], Mapping[str, str]] | None:
-        if self.place.protocol is not Protocol.SESSIONED:
-            return None
-        key = self._shared.state().session_key
-        if key is None:
-            raise HerderError("There is no session key yet to sign a request to the leader with")
-        return lambda body: self._signatures.sign(key, body)
+        self._envoy.check(headers, body)
 
     async def set_level_everywhere(self, logger: str, level: str) -> bool:
-        await self._write(lambda: self._shared.put_logger_level(logger, level), "logger level")
+        await self._writes.write(lambda: self._shared.put_logger_level(logger, level), "writing logger level to")
         return True
 
     async def took_leave(self, member: str) -> None:
@@ -382,9 +365,29 @@ class DistributedHerder(Herder):
         log.info("Member %s takes its leave: its work will not wait for it", member)
         self.leader.took_leave(member)
 
+    # --- KIP-618: fencing ---------------------------------------------------------------------------------------------
+
     async def fence(self, name: str) -> None:
         self._require_leader()
-        raise ConnectorNotFound(name)
+        await self._fencing.run(name)
+
+    def _fence_anywhere(self, name: str) -> None:
+        """From a task's thread: by this worker if it leads, else by the leader. Raises PeerError."""
+        if self.place.is_leader:
+            try:
+                self.submit(lambda: self.fence(name)).result(_FENCE_S)
+            except ShuttingDown:
+                raise
+            except Exception as error:
+                status = 409 if isinstance(error, FencingOutdated | Elsewhere) else 500
+                raise PeerError(f"{type(error).__name__}: {error}", status) from error
+        else:
+            self._envoy.fence(name)
+
+    async def _clients_of(self, name: str) -> Config:
+        """For the cluster that a source writes to."""
+        config = (await self._secrets.look_up(self.configs.view().require(name).config)).config
+        return {"bootstrap.servers": self.config.bootstrap_servers, **task_spec.offsets_place(config, self.config)[1]}
 
 
 def _under_way(plan: RestartPlan) -> bool:

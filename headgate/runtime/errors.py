@@ -110,6 +110,10 @@ class Rebalancing(HerderError):
         )
 
 
+class FencingOutdated(HerderError):
+    """The connector has other tasks by now: ask again."""
+
+
 class WriteFailed(HerderError):
     """Kafka has not taken it, or has not said so in time: ask again."""
 

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 from headgate.api.config import ConfigDef, Key
 from headgate.model import (
@@ -42,7 +42,7 @@ from headgate.runtime.errors import (
 from headgate.runtime.loop import HerderLoop
 from headgate.runtime.offset_changes import OffsetChanges
 from headgate.runtime.plugins import CONNECTORS, Plugins
-from headgate.runtime.ports import ConfigStore, GroupOffsets, OffsetStore, StatusStore, TaskRunner
+from headgate.runtime.ports import ConfigStore, GroupOffsets, OffsetStore, OpenOffsets, StatusStore, TaskRunner
 from headgate.runtime.secrets import Secrets
 from headgate.runtime.validation import ConfigInfos
 from headgate.runtime.validator import Validator, failure_message, require_version
@@ -52,6 +52,13 @@ from headgate.runtime.worker_config import WorkerConfig
 log = logging.getLogger(__name__)
 
 _CLUSTER_ID_FIRST_S, _CLUSTER_ID_MOST_S = 5.0, 300.0
+
+
+def _always(store: OffsetStore) -> OpenOffsets:
+    def opened(connector: str, config: Config, *, to_change: bool) -> AbstractContextManager[OffsetStore]:
+        return nullcontext(store)
+
+    return opened
 
 
 class Herder(HerderLoop, ABC):
@@ -72,22 +79,24 @@ class Herder(HerderLoop, ABC):
         group_generation: Callable[[], int] = lambda: 0,
         task_generation: Callable[[str], int] = lambda connector: 0,
         publish: Publish | None = None,
+        open_offsets: OpenOffsets | None = None,
     ) -> None:
-        """The last three are for workers in a group: its generation, a count of each connector's sets of tasks, and who
-        sees to new ones."""
+        """The last four are for workers in a group: its generation, a count of each connector's sets of tasks, who sees
+        to new ones, and where a connector's offsets are if not all are in `offsets`."""
         super().__init__()
+        open_offsets = open_offsets or _always(offsets)
         self.config = config
         self.plugins = plugins
         self.configs = configs
         self.board = StatusBoard(statuses, worker_id, group_generation)
         self.worker = Worker(runner, self.board, config.graceful_timeout_s, self.post, self._on_topic)
-        secrets = secrets or Secrets()
+        self._secrets = secrets = secrets or Secrets()
         self.actor = Actor(
             self,
             config,
             plugins,
             configs,
-            offsets,
+            open_offsets,
             self.board,
             self.worker,
             secrets,
@@ -98,7 +107,7 @@ class Herder(HerderLoop, ABC):
         self.ready = False
         self.kafka_cluster_id: str | None = None
         self._validator = Validator(plugins, config.raw, secrets, ClientCheck(config, try_client))
-        self._changes = OffsetChanges(config, plugins, offsets, groups, secrets)
+        self._changes = OffsetChanges(config, plugins, open_offsets, groups, secrets)
         self._cluster_id = cluster_id
         self._topics: dict[str, dict[str, None]] = {}
 

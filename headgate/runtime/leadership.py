@@ -11,7 +11,7 @@ from typing import Final
 from headgate.cluster import protocol as messages
 from headgate.model import SessionKey, TaskId
 from headgate.runtime.connector import in_thread
-from headgate.runtime.group import Place, SharedConfigs, SharedStatuses
+from headgate.runtime.group import Place, Stores
 from headgate.runtime.loop import HerderLoop
 from headgate.runtime.signatures import Signatures
 
@@ -29,36 +29,47 @@ class Leadership:
     def __init__(
         self,
         loop: HerderLoop,
-        configs: SharedConfigs,
-        statuses: SharedStatuses,
+        stores: Stores,
         signatures: Signatures,
         place: Callable[[], Place],
-        claim: Callable[[], None],
     ) -> None:
         self._loop = loop
-        self._configs = configs
-        self._statuses = statuses
+        self._stores = stores
+        self._configs = stores.configs
+        self._statuses = stores.statuses
         self._signatures = signatures
         self._place = place
-        self._claim = claim
-        self._claimed_in: int | None = None
+        self._claiming = asyncio.Lock()
+        self._claimed = False
         self._rotation: asyncio.TimerHandle | None = None
 
-    async def after_rebalance(self) -> None:
-        await self._claim_writes()
+    async def after_rebalance(self, leads: bool) -> None:
+        if not leads:
+            await self.lost()
+            return
+        await self.claim_writes()
         self._tidy_up()
         await self._see_to_key()
 
-    async def _claim_writes(self) -> None:
-        """Once for every reign: who led before can no longer write. Raises what claiming raises."""
-        generation = self._place().generation
-        if self._claimed_in is None:
-            await in_thread(self._claim, "claim")
-            self._claimed_in = generation
+    async def claim_writes(self) -> None:
+        """Once for every reign: who led before can no longer write what only the leader may. Tried until it is done or
+        another one leads."""
+        async with self._claiming:
+            delay = _RETRY_S
+            while not self._claimed and self._place().is_leader:
+                try:
+                    await in_thread(self._stores.claim, "claim")
+                    self._claimed = True
+                except Exception as error:
+                    log.warning("Writing to the config topic could not be claimed, trying again: %s", error)
+                    await asyncio.sleep(delay)
+                    delay = min(delay * 2, _RETRY_MOST_S)
 
-    def lost(self) -> None:
+    async def lost(self) -> None:
         """This worker leads no more, or a write showed that another one does."""
-        self._claimed_in = None
+        if self._claimed:
+            self._claimed = False
+            await in_thread(self._stores.resign, "resign")
 
     def _tidy_up(self) -> None:
         """States of what is no more, e.g. of connectors that were deleted while their worker was down."""

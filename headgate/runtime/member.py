@@ -37,13 +37,13 @@ class GroupMember:
         follower: Follower,
         leader: Leader,
         place: Callable[[], Place],
-        on_leading: Callable[[], Coroutine[Any, Any, None]],
+        after: Callable[[bool], Coroutine[Any, Any, None]],
         *,
         sync_timeout_s: float,
         eager_backoff_s: float,
         max_delay_s: float,
     ) -> None:
-        """`on_leading` does what a leader has to do after a rebalance."""
+        """`after` is told of every rebalance that is done, and whether this worker leads."""
         self.settled = asyncio.Event()
         """It holds what an assignment gave it, and that one is the newest."""
         self._loop = loop
@@ -54,7 +54,7 @@ class GroupMember:
         self._follower = follower
         self._leader = leader
         self._place = place
-        self._on_leading = on_leading
+        self._after = after
         self._sync_timeout_s = sync_timeout_s
         self._eager_backoff_s = eager_backoff_s
         self._max_delay_s = max_delay_s
@@ -115,8 +115,7 @@ class GroupMember:
             self._place().request_rejoin()
             return
         self._holdings.begin(assignment.offset)
-        if joined.leads:
-            self._loop.spawn(self._on_leading(), "doing what a leader has to")
+        self._loop.spawn(self._after(joined.leads), "doing what a leader has to")
         if assignment.revoked:
             self._place().request_rejoin()  # so that others get it
         self.settled.set()

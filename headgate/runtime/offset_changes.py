@@ -17,7 +17,7 @@ from headgate.runtime.connector_config import CONNECTOR_CLASS
 from headgate.runtime.errors import OffsetsError
 from headgate.runtime.overrides import Client
 from headgate.runtime.plugins import Found, Plugins
-from headgate.runtime.ports import GroupNotEmpty, GroupOffsets, OffsetStore
+from headgate.runtime.ports import GroupNotEmpty, GroupOffsets, OpenOffsets
 from headgate.runtime.secrets import Secrets
 from headgate.runtime.view import ConnectorView
 from headgate.runtime.worker_config import WorkerConfig
@@ -32,14 +32,14 @@ class OffsetChanges:
         self,
         config: WorkerConfig,
         plugins: Plugins,
-        store: OffsetStore,
+        open_offsets: OpenOffsets,
         groups: GroupOffsets,
         secrets: Secrets | None = None,
     ) -> None:
         self._config = config
         self._secrets = secrets or Secrets()
         self._plugins = plugins
-        self._store = store
+        self._open = open_offsets
         self._groups = groups
 
     async def read(self, connector: ConnectorView) -> list[tuple[Partition, Offset]]:
@@ -108,8 +108,12 @@ class OffsetChanges:
             raise rules.hook_failure(error, kind, connector.name) from error
 
     async def _read_source(self, connector: ConnectorView, problem: str) -> list[tuple[Partition, Offset]]:
+        def read() -> list[tuple[Partition, Offset]]:
+            with self._open(connector.name, connector.config, to_change=False) as store:
+                return store.all(connector.name)
+
         try:
-            return await in_thread(lambda: self._store.all(connector.name), "read-offsets")
+            return await in_thread(read, "read-offsets")
         except Exception as error:
             log.exception("Reading the offsets of %s", connector.name)
             raise OffsetsError(problem) from error
@@ -117,8 +121,13 @@ class OffsetChanges:
     async def _write_source(self, connector: ConnectorView, entries: list[tuple[Partition, Offset | None]]) -> None:
         if not entries:
             return
+
+        def write() -> None:
+            with self._open(connector.name, connector.config, to_change=True) as store:
+                store.put(connector.name, entries)
+
         try:
-            await in_thread(lambda: self._store.put(connector.name, entries), "write-offsets")
+            await in_thread(write, "write-offsets")
         except Exception as error:
             log.exception("Writing the offsets of %s", connector.name)
             raise OffsetsError(f"Failed to modify offsets for source connector {connector.name}") from error

@@ -6,6 +6,7 @@ The herder thread is the only caller, unless a method says otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from headgate.model import (
@@ -67,6 +68,14 @@ class OffsetStore(Protocol):
 
     def put(self, connector: str, offsets: Sequence[tuple[Partition, Offset | None]]) -> None:
         """All of them or none; None removes a partition's offset."""
+
+
+class OpenOffsets(Protocol):
+    """The offsets of one source: the worker's store or, over it, a topic of the connector's own (KIP-618)."""
+
+    def __call__(self, connector: str, config: Config, *, to_change: bool) -> AbstractContextManager[OffsetStore]:
+        """`config` has its variables looked up. `to_change`: all of a `put` is to count or nothing, if the worker has
+        exactly-once sources. Opening blocks."""
 
 
 class GroupOffsets(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from headgate.model import (
     SINK_GROUP_PREFIX,
+    Boundary,
     ChainSpec,
     Config,
     ConnectorType,
@@ -13,8 +14,16 @@ from headgate.model import (
     TaskId,
     TaskSpec,
     TopicGroup,
+    TransactionSpec,
 )
-from headgate.runtime.connector_config import CONNECTOR_CLASS, aliases, with_prefix
+from headgate.runtime.connector_config import (
+    BOUNDARY,
+    BOUNDARY_INTERVAL,
+    CONNECTOR_CLASS,
+    OFFSETS_TOPIC,
+    aliases,
+    with_prefix,
+)
 from headgate.runtime.overrides import clients_of
 from headgate.runtime.plugins import Kind, Plugins
 from headgate.runtime.topic_creation import topic_groups
@@ -51,7 +60,29 @@ def build(
         flush_interval_ms=worker.flush_interval_ms,
         flush_timeout_ms=worker.flush_timeout_ms,
         topic_groups=topic_creation(kind, connector, worker),
+        transaction=transaction(task, kind, connector, worker),
+        offsets_topic=connector.get(OFFSETS_TOPIC) or None,
     )
+
+
+def transaction(task: TaskId, kind: ConnectorType, config: Config, worker: WorkerConfig) -> TransactionSpec | None:
+    """KIP-618: of every source, once the worker has exactly-once support for them."""
+    if kind is not ConnectorType.SOURCE or not worker.exactly_once_sources:
+        return None
+    return TransactionSpec(
+        id=f"{worker.group_id}-{task}",
+        boundary=Boundary(config.get(BOUNDARY, "poll").strip()),
+        interval_ms=int(config.get(BOUNDARY_INTERVAL) or worker.flush_interval_ms),
+    )
+
+
+def offsets_place(config: Config, worker: WorkerConfig) -> tuple[str | None, Config]:
+    """The topic of a source's offsets, None: the worker's; and the settings of clients for the cluster it is on. What
+    is written in the transactions of a task can only be where the task's records are."""
+    shared = worker.raw.get("offset.storage.topic") if worker.exactly_once_sources else None
+    topic = config.get(OFFSETS_TOPIC) or shared
+    clients = {**worker.prefixed("producer."), **with_prefix(config, "producer.override.")}
+    return topic, {key: value for key, value in clients.items() if key not in _OF_TASKS}
 
 
 def topic_creation(kind: ConnectorType, config: Config, worker: WorkerConfig) -> tuple[TopicGroup, ...]:
@@ -90,6 +121,7 @@ def converter(key: str, config: Config, worker: WorkerConfig, plugins: Plugins) 
     return PluginSpec(found.ref, with_prefix(source, f"{key}."))
 
 
+_OF_TASKS = ("client.id", "transactional.id")
 _FRAMEWORK_KEYS = ("type", "plugin.version", "predicate", "negate")
 
 

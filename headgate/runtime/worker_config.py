@@ -137,6 +137,8 @@ class WorkerConfig:
     topic_creation: bool = True
     overrides: Overrides = field(default_factory=Overrides)
     exactly_once_sources: bool = False
+    group_id: str = ""
+    """Of workers in a group."""
     signatures: Signatures | None = None
     """Of requests to and from other workers; None: there are none."""
 
@@ -156,6 +158,7 @@ class WorkerConfig:
             topic_creation=parsed["topic.creation.enable"],
             overrides=Overrides.parse(parsed, raw, plugins),
             exactly_once_sources=parsed.get("exactly.once.source.support", "disabled").lower() == "enabled",
+            group_id=parsed.get("group.id", ""),
             signatures=Signatures.parse(parsed) if signatures.KEY_ALGORITHM in parsed else None,
         )
 

@@ -15,7 +15,7 @@ Offsets = Sequence[tuple[Partition | None, Offset | None]]
 
 
 class Store(Protocol):
-    """An OffsetLog."""
+    """An OffsetLog, or one that another writer writes."""
 
     def get(self, connector: str, partitions: Sequence[Partition | None]) -> list[Offset | None]: ...
 
@@ -23,16 +23,18 @@ class Store(Protocol):
 
     def put(self, connector: str, offsets: Offsets) -> None: ...
 
-    def put_soon(self, connector: str, offsets: Offsets) -> None: ...
-
     def close(self) -> None: ...
+
+
+class SharedStore(Store, Protocol):
+    def put_soon(self, connector: str, offsets: Offsets) -> None: ...
 
 
 class MergedOffsets:
     """What the connector's topic does not have is looked for in the worker's: there the connector began, and there it
     goes on when it loses its own topic."""
 
-    def __init__(self, own: Store, shared: Store) -> None:
+    def __init__(self, own: Store, shared: SharedStore) -> None:
         self._own = own
         self._shared = shared
 

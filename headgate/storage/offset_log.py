@@ -18,7 +18,7 @@ from headgate.model import Offset, Partition
 from headgate.storage.offset_records import Malformed, decode_key, decode_offset, encode_key, encode_offset
 from headgate.storage.offset_table import identity
 from headgate.storage.topic_log import Log, LogRecord
-from headgate.storage.topic_writer import Entry, Told
+from headgate.storage.topic_writer import Entry, Told, Writer
 
 _log: Final = logging.getLogger(__name__)
 
@@ -153,3 +153,22 @@ class OffsetLog:
             partitions.pop(which, None)
         if not partitions:
             del self._connectors[connector]
+
+
+class OffsetsWrittenBy:
+    """An OffsetLog whose offsets another writer writes."""
+
+    def __init__(self, log: OffsetLog, writer: Writer) -> None:
+        self._log = log
+        self._writer = writer
+        self.get = log.get
+        self.all = log.all
+
+    def put(self, connector: str, offsets: Sequence[tuple[Partition | None, Offset | None]]) -> None:
+        """All of them or none, if the writer is transactional."""
+        entries = self._log.entries(connector, offsets)
+        if entries:
+            self._writer.write(entries, TIMEOUT_S)
+
+    def close(self) -> None:
+        self._writer.close()

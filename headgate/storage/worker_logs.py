@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from types import TracebackType
 from typing import Final, Self
@@ -13,12 +15,12 @@ from headgate.clients import QUIET, ClientKind, translate
 from headgate.model import Config
 from headgate.storage.config_log import ConfigListener, ConfigLog
 from headgate.storage.internal_topics import InternalTopics, ensure
-from headgate.storage.leader_writer import LeaderWriter
 from headgate.storage.merged_offsets import MergedOffsets
-from headgate.storage.offset_log import OffsetLog
+from headgate.storage.offset_log import OffsetLog, OffsetsWrittenBy
 from headgate.storage.status_log import GIVE_UP_AFTER_S, StatusLog
 from headgate.storage.topic_log import TopicLog
 from headgate.storage.topic_writer import TopicWriter
+from headgate.storage.transactional_writer import TransactionalWriter
 
 _BOOTSTRAP: Final = "bootstrap.servers"
 
@@ -79,15 +81,37 @@ class WorkerLogs:
         if self._leads_by_transactions:
             group = self._worker.get("group.id", "")
             clients = {**self._clients("leader"), **_prefixed(self._worker, "producer.")}
-            self.configs.claim(LeaderWriter(self._topics.config.name, clients, f"connect-cluster-{group}"))
+            self.configs.claim(TransactionalWriter(self._topics.config.name, clients, f"connect-cluster-{group}"))
 
     def resign(self) -> None:
         self.configs.claim(None)
+
+    @contextmanager
+    def open_offsets(
+        self, topic: str | None, clients: Config, transactional_id: str | None = None
+    ) -> Iterator[OffsetLog | OffsetsWrittenBy | MergedOffsets]:
+        """The offsets of a connector whose own topic this is, or of all that have none. With an id, all of a `put` is
+        one transaction, and whoever used that id before is shut out."""
+        with ExitStack() as closing:
+            own = None if topic is None else self._own_log(topic, clients)
+            if own is not None:
+                closing.callback(own.close)
+            log: OffsetLog | OffsetsWrittenBy = self.offsets if own is None else own
+            if transactional_id is not None:
+                name = self.offsets.topic if own is None else own.topic
+                writer = TransactionalWriter(name, {**self._clients("offsets"), **clients}, transactional_id)
+                closing.callback(writer.close)
+                log = OffsetsWrittenBy(self.offsets if own is None else own, writer)
+            yield log if own is None else MergedOffsets(log, self.offsets)
 
     def connector_offsets(self, topic: str, clients: Config, timeout: float = 60.0) -> MergedOffsets | None:
         """The offsets of a connector whose `offsets.storage.topic` this is, read and ready; close it when the connector
         needs it no more. `clients` are the settings of its Kafka clients. None if it is the worker's own topic. Raises
         InternalTopicError, ReadTimeout, ClientConfigError."""
+        own = self._own_log(topic, clients, timeout)
+        return None if own is None else MergedOffsets(own, self.offsets)
+
+    def _own_log(self, topic: str, clients: Config, timeout: float = 60.0) -> OffsetLog | None:
         clients = {**self._clients("offsets"), **clients}
         if (topic, clients[_BOOTSTRAP]) == (self._topics.offsets.name, self._worker[_BOOTSTRAP]):
             return None
@@ -100,7 +124,7 @@ class WorkerLogs:
         except BaseException:
             own.close()
             raise
-        return MergedOffsets(own, self.offsets)
+        return own
 
     def close(self) -> None:
         """Statuses last: what ends here may still have something to say."""

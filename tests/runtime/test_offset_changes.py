@@ -4,6 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import Coroutine
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -38,7 +39,7 @@ class Changes(OffsetChanges):
     def __init__(self, **worker: str) -> None:
         self.store, self.groups = MemoryOffsetStore(), FakeGroups()
         config = WorkerConfig.parse({**WORKER_FILE, **{key.replace("_", "."): value for key, value in worker.items()}})
-        super().__init__(config, scripted_plugins(), self.store, self.groups)
+        super().__init__(config, scripted_plugins(), lambda *_, **__: nullcontext(self.store), self.groups)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""LeaderWriter: what only the leader may write to the config topic, in transactions that shut out who led before."""
+"""TransactionalWriter: writes to one topic, all or none at a time, that shut out who wrote with the same id before."""
 
 from __future__ import annotations
 
@@ -14,19 +14,13 @@ from headgate.storage.topic_writer import Entry, WriteFailed
 _CLAIM_S: Final = 30.0
 
 
-class LeaderWriter:
-    """Fits `Writer`. The last one that was made with an id is the only one whose writes count."""
+class TransactionalWriter:
+    """Fits `Writer`. Of several with one id, the writes of the last one that was made are the only ones that count."""
 
     def __init__(self, topic: str, clients: Config, transactional_id: str) -> None:
         """Blocks until the id is this writer's alone. Raises the errors of `headgate.producer`, ClientConfigError."""
         self._topic = topic
-        made = {**clients, "acks": "all", "enable.idempotence": "true", "transactional.id": transactional_id}
-        self._producer = TransactionalProducer({**QUIET, **translate(ClientKind.PRODUCER, made).config})
-        try:
-            self._producer.init(_CLAIM_S)
-        except BaseException:
-            self._producer.close(0)
-            raise
+        self._producer = claimed(clients, transactional_id)
 
     def write(self, entries: Sequence[Entry], timeout: float) -> None:
         deadline = time.monotonic() + timeout
@@ -41,3 +35,16 @@ class LeaderWriter:
 
     def close(self) -> None:
         self._producer.close(5.0)
+
+
+def claimed(clients: Config, transactional_id: str) -> TransactionalProducer:
+    """A producer whose id no other can use any more; what others left unfinished with it is aborted. `clients` are
+    settings by Apache's names."""
+    made = {**clients, "acks": "all", "enable.idempotence": "true", "transactional.id": transactional_id}
+    producer = TransactionalProducer({**QUIET, **translate(ClientKind.PRODUCER, made).config})
+    try:
+        producer.init(_CLAIM_S)
+    except BaseException:
+        producer.close(0)
+        raise
+    return producer

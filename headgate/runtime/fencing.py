@@ -1,0 +1,71 @@
+"""Rounds of fencing (KIP-618): before tasks of a new set start, nothing that an older set sends may count any more."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from headgate.model import Config, ConnectorType
+from headgate.runtime.connector import in_thread
+from headgate.runtime.errors import BadRequest, FencingOutdated
+from headgate.runtime.group import SharedConfigs
+
+log = logging.getLogger(__name__)
+
+_REFRESH_S: Final = 30.0
+
+Fence = Callable[[Config, Sequence[str]], None]
+"""Shuts out the producers of these transactional ids, on the cluster of these client settings. Blocks."""
+
+
+class FencingRounds:
+    """The leader's, on the herder's thread. One at a time for each connector; who asks meanwhile shares it."""
+
+    def __init__(
+        self,
+        configs: SharedConfigs,
+        fence: Fence,
+        clients: Callable[[str], Awaitable[Config]],
+        type_of: Callable[[str], ConnectorType],
+        write: Callable[[Callable[[], None], str], Awaitable[None]],
+        group_id: str,
+    ) -> None:
+        """`clients`: a connector's settings for the cluster that it writes to."""
+        self._configs = configs
+        self._fence = fence
+        self._clients = clients
+        self._type_of = type_of
+        self._write = write
+        self._group_id = group_id
+        self._under_way: dict[str, asyncio.Task[None]] = {}
+
+    async def run(self, name: str) -> None:
+        """Raises ConnectorNotFound, BadRequest, FencingOutdated, and what the fencing raises."""
+        task = self._under_way.get(name)
+        if task is None:
+            task = self._under_way[name] = asyncio.get_running_loop().create_task(self._round(name))
+            task.add_done_callback(lambda _: self._under_way.pop(name, None))
+        await asyncio.shield(task)
+
+    async def _round(self, name: str) -> None:
+        state = await in_thread(lambda: self._configs.refresh(_REFRESH_S), "catch-up")
+        tasks = len(state.view.require(name).tasks)
+        if self._type_of(name) is not ConnectorType.SOURCE:
+            raise BadRequest(f"Connector {name} is not a source connector")
+        if name not in state.pending_fencing:
+            return
+        before = state.task_count_record(name)
+        # One task after one task: the new one shuts the old one out by its id.
+        if before is not None and not (before == 1 and tasks == 1):
+            ids = [f"{self._group_id}-{name}-{number}" for number in range(before)]
+            log.info("Fencing %d tasks of connector %s that may still run somewhere", before, name)
+            clients = await self._clients(name)
+            await in_thread(lambda: self._fence(clients, ids), f"fence-{name}")
+            again = await in_thread(lambda: self._configs.refresh(_REFRESH_S), "catch-up")
+            if again.generation(name) != state.generation(name):
+                raise FencingOutdated(
+                    "Failed to complete zombie fencing because a new set of task configs was generated"
+                )
+        await self._write(lambda: self._configs.put_task_count(name, tasks), "task count record")

@@ -1,0 +1,63 @@
+"""Writes to the config topic, off the herder's thread: they take as long as Kafka takes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from headgate.runtime.connector import in_thread
+from headgate.runtime.errors import HerderError, WriteFailed
+from headgate.runtime.group import Place
+from headgate.runtime.leadership import Leadership
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class SharedWrites:
+    """On the herder's thread."""
+
+    def __init__(self, leadership: Leadership, place: Callable[[], Place], transactional: bool) -> None:
+        """`transactional`: what only the leader may write goes by transactions."""
+        self._leadership = leadership
+        self._place = place
+        self._transactional = transactional
+        self._turn = asyncio.Lock()
+
+    @asynccontextmanager
+    async def in_turn(self) -> AsyncIterator[None]:
+        """What is looked at inside stays so until it is written: nobody else of this worker writes meanwhile."""
+        async with self._turn:
+            yield
+
+    async def write(self, call: Callable[[], T], what: str) -> T:
+        """Any worker may. `what` completes "Error … Kafka". Raises WriteFailed."""
+        try:
+            return await in_thread(call, "write")
+        except HerderError:
+            raise
+        except Exception as error:
+            log.error("Error %s Kafka: %s", what, error)
+            raise WriteFailed(f"Error {what} Kafka") from error
+
+    async def lead(self, call: Callable[[], T], what: str) -> T:
+        """What only the leader may write. Raises WriteFailed."""
+        if not self._transactional:
+            return await self.write(call, what)
+        await self._leadership.claim_writes()
+        try:
+            return await in_thread(call, "write")
+        except HerderError:
+            raise
+        except Exception as error:
+            log.error("Error %s Kafka: %s", what, error)
+            # Only a new claim makes certain whose writes count; and whether this worker leads, the group knows.
+            await self._leadership.lost()
+            self._place().request_rejoin()
+            raise WriteFailed(
+                "Failed to write to config topic; this may be due to a transient error and the request can be safely"
+                " retried"
+            ) from error
