@@ -102,5 +102,5 @@ def configure(level: str = "INFO") -> None:
     handler.setFormatter(LineFormatter(FORMAT))
     logging.basicConfig(level=level, handlers=[handler], force=True)
     # Libraries speak up only when something is wrong.
-    for noisy in ("py4j", "pyspark", "uvicorn.error", "asyncio"):
+    for noisy in ("py4j", "pyspark", "uvicorn.error", "asyncio", "httpx2", "httpcore2"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -124,6 +124,10 @@ def _source_values(metrics: SourceMetrics) -> Iterator[tuple[str, float]]:
     yield "source_task_poll_batch_max_time_ms", _number(metrics.poll_ms.maximum)
     yield "source_task_poll_batch_avg_time_ms", _number(metrics.poll_ms.average)
     yield "source_task_source_record_active_count", metrics.active
+    if metrics.transaction_size is not None:
+        yield "source_task_transaction_size_min", _number(metrics.transaction_size.minimum)
+        yield "source_task_transaction_size_max", _number(metrics.transaction_size.maximum)
+        yield "source_task_transaction_size_avg", _number(metrics.transaction_size.average)
 
 
 def _sink_values(metrics: SinkMetrics) -> Iterator[tuple[str, float]]:

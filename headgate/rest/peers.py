@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 
 import httpx2
-import orjson
 
 from headgate.model import Config
-from headgate.rest.body import JSON
+from headgate.rest.body import JSON, dumps
 from headgate.rest.client import ErrorBody, PeerTls, blocking_client, patience, reason
 from headgate.rest.routing import encoded
 from headgate.runtime.ports import PeerError, Signer
@@ -29,7 +28,7 @@ class HttpPeers:
         self._client = blocking_client(tls or PeerTls())
 
     def put_task_configs(self, url: str, connector: str, configs: Sequence[Config], sign: Signer | None) -> None:
-        body = orjson.dumps([dict(config) for config in configs])
+        body = dumps([dict(config) for config in configs])
         self._send("POST", url, f"connectors/{encoded(connector)}/tasks", sign, body)
 
     def fence(self, url: str, connector: str, sign: Signer | None) -> None:
@@ -65,7 +64,7 @@ class HttpPeers:
             answer = self._client.request(
                 method, whole, params=params, headers=headers, content=body or None, timeout=timeout or patience()
             )
-        except (httpx2.RequestError, httpx2.InvalidURL) as error:
+        except (httpx2.RequestError, httpx2.InvalidURL, RuntimeError) as error:  # the last one after `close`
             raise PeerError(f"{method} {whole} got no answer: {reason(error)}") from error
         if not answer.is_success:
             raise PeerError(

@@ -155,7 +155,7 @@ def test_spark_defaults_are_those_of_the_code() -> None:
 def test_every_path_is_listed_with_its_methods() -> None:
     rows = re.findall(r"^\| `(/[^`]*)` \| ([^|]*) \|", section(DOCS / "rest.md", "Paths"), re.MULTILINE)
     told = {path: set(re.findall(r"\b(?:GET|PUT|POST|PATCH|DELETE)\b", methods)) for path, methods in rows}
-    routes = [*main_routes(None, RestSettings(), ""), *admin_routes(Loggers())]
+    routes = [*main_routes(None, RestSettings(), ""), *admin_routes(None, Loggers())]
     real = {route.path: set(route.endpoints) for route in routes}
     assert told == {**real, "/metrics": {"GET"}, "/openapi.json": {"GET"}}
 

@@ -63,6 +63,8 @@ class FakeHerder:
         self.errors: dict[str, Exception] = {}
         self.calls: list[tuple[Any, ...]] = []
         self.timeouts: list[float] = []
+        self.signed: list[tuple[Mapping[str, str], bytes]] = []
+        self.tells_all = False
         for name in names:
             self._put(name, {"name": name, "connector.class": "acme.Source"})
 
@@ -206,6 +208,18 @@ class FakeHerder:
 
     async def fence(self, name: str) -> None:
         self._called("fence", name)
+
+    def check_signature(self, headers: Mapping[str, str], body: bytes) -> None:
+        self.signed.append((headers, body))
+        if "check_signature" in self.errors:
+            raise self.errors["check_signature"]
+
+    async def took_leave(self, member: str) -> None:
+        self._called("took_leave", member)
+
+    async def set_level_everywhere(self, logger: str, level: str) -> bool:
+        self._called("set_level_everywhere", logger, level)
+        return self.tells_all
 
     async def noop(self) -> None:
         self._called("noop")

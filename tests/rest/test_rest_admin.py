@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from headgate.rest.app import build_admin_app
 from headgate.rest.loggers import LEVELS, Loggers, level_number, level_word
 from headgate.rest.settings import RestSettings
+from headgate.runtime.errors import HerderError
 
 
 @pytest.fixture
@@ -85,6 +86,32 @@ def test_for_the_cluster_the_answer_is_204_and_the_level_is_set(client: TestClie
     response = client.put("/admin/loggers/root?scope=cluster", json={"level": "WARN"})
     assert (response.status_code, response.content) == (204, b"")
     assert client.get("/admin/loggers/root").json()["level"] == "WARN"
+
+
+def test_when_all_workers_are_told_this_one_hears_it_with_them(client: TestClient, herder: FakeHerder) -> None:
+    herder.tells_all = True
+    assert client.put("/admin/loggers/acme.x?scope=CLUSTER", json={"level": "debug"}).status_code == 204
+    assert herder.calls == [("set_level_everywhere", "acme.x", "debug")]
+    assert client.get("/admin/loggers/acme.x").status_code == 404
+
+
+def test_a_worker_alone_sets_the_level_itself(client: TestClient, herder: FakeHerder) -> None:
+    assert client.put("/admin/loggers/acme.x?scope=cluster", json={"level": "debug"}).status_code == 204
+    assert herder.calls == [("set_level_everywhere", "acme.x", "debug")]
+    assert client.get("/admin/loggers/acme.x").json()["level"] == "DEBUG"
+
+
+def test_nobody_is_told_a_level_that_is_none(client: TestClient, herder: FakeHerder) -> None:
+    response = client.put("/admin/loggers/root?scope=cluster", json={"level": "LOUD"})
+    assert (response.status_code, response.json()["message"]) == (404, "invalid log level 'LOUD'.")
+    assert herder.calls == []
+
+
+def test_a_level_that_could_not_be_told_to_all_is_not_set(client: TestClient, herder: FakeHerder) -> None:
+    herder.errors["set_level_everywhere"] = HerderError("Error writing logger level to Kafka")
+    response = client.put("/admin/loggers/acme.x?scope=cluster", json={"level": "DEBUG"})
+    assert (response.status_code, response.json()["message"]) == (500, "Error writing logger level to Kafka")
+    assert client.get("/admin/loggers/acme.x").status_code == 404
 
 
 def test_another_scope_is_taken_as_worker_with_a_warning(client: TestClient, caplog: pytest.LogCaptureFixture) -> None:

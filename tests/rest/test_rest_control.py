@@ -1,4 +1,4 @@
-"""Pause, resume, stop, restart, topics, internal: `rest.md` sections 5 and 10, as changed by `decisions.md`."""
+"""Pause, resume, stop, restart, topics: `rest.md` section 5, as changed by `decisions.md`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rest_fakes import FakeHerder
 from starlette.testclient import TestClient
 
 from headgate.model import RestartRequest, State, Status, TaskId, TaskStatus
-from headgate.runtime.errors import AlreadyRestarting, Forbidden, HerderError, StartFailed, StatusNotFound
+from headgate.runtime.errors import AlreadyRestarting, Forbidden, StartFailed, StatusNotFound
 
 
 @pytest.mark.parametrize(
@@ -177,42 +177,3 @@ def test_topic_tracking_that_is_switched_off_is_403(
     herder.errors[call] = Forbidden(message)
     response = client.request(method, f"/connectors/a/{path}")
     assert (response.status_code, response.json()) == (403, {"error_code": 403, "message": message})
-
-
-# --- internal ---------------------------------------------------------------------------------------------------------
-
-
-def test_task_configs_and_fencing_go_to_the_herder(client: TestClient, herder: FakeHerder) -> None:
-    assert client.post("/connectors/a/tasks", json=[{"k": "v", "n": 1}]).status_code == 204
-    assert client.put("/connectors/a/fence").status_code == 204
-    assert herder.calls == [("put_task_configs", "a", [{"k": "v", "n": "1"}]), ("fence", "a")]
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "call", "message"),
-    [
-        (
-            "POST", "tasks", "put_task_configs",
-            "Kafka Connect in standalone mode does not support externally setting task configurations.",
-        ),
-        ("PUT", "fence", "fence", "Kafka Connect in standalone mode does not support exactly-once source connectors."),
-    ],
-)  # fmt: skip
-def test_standalone_answers_internal_calls_with_the_herder_s_error(
-    client: TestClient, herder: FakeHerder, method: str, path: str, call: str, message: str
-) -> None:
-    herder.errors[call] = HerderError(message)
-    response = client.request(method, f"/connectors/a/{path}", json=[])
-    assert (response.status_code, response.json()) == (500, {"error_code": 500, "message": message})
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ({}, "request body must be an array of task configurations, not an object"),
-        ([{}, 5], "request body[1] must be an object of configuration keys and values, not a number"),
-    ],
-)
-def test_task_configs_of_another_shape_are_refused(client: TestClient, body: object, message: str) -> None:
-    response = client.post("/connectors/a/tasks", json=body)
-    assert (response.status_code, response.json()["message"]) == (400, message)

@@ -16,6 +16,8 @@ from headgate.rest.routing import Resource
 from headgate.rest.settings import RestSettings
 
 METHODS = ("get", "put", "post", "patch", "delete")
+OURS_ALONE = {("/internal/members/{member}", "delete")}
+"""Nothing that Kafka Connect has, and for nobody but our own workers."""
 
 
 @pytest.fixture
@@ -34,7 +36,8 @@ def described(client: TestClient) -> dict[str, Any]:
 
 def test_every_call_is_described_and_nothing_else(routes: list[Resource], described: dict[str, Any]) -> None:
     served = {(route.path, method.lower()) for route in routes for method in route.endpoints}
-    assert served == {
+    assert served >= OURS_ALONE
+    assert served - OURS_ALONE == {
         (path, method) for path, item in described["paths"].items() for method in item if method in METHODS
     }
 

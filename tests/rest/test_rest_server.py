@@ -277,23 +277,6 @@ def test_a_server_that_was_never_started_gives_its_port_back() -> None:
 # --- https ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for 127.0.0.1 and its key, in one file."""
-    folder = tmp_path_factory.mktemp("tls")
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    command += ["-keyout", "key.pem", "-out", "cert.pem", "-days", "2", "-subj", "/CN=127.0.0.1"]
-    try:
-        subprocess.run(
-            [*command, "-addext", "subjectAltName=IP:127.0.0.1"], cwd=folder, check=True, capture_output=True
-        )
-    except FileNotFoundError:
-        pytest.skip("no openssl on this machine")
-    both = folder / "both.pem"
-    both.write_text((folder / "key.pem").read_text() + (folder / "cert.pem").read_text())
-    return both
-
-
 def test_https_serves_with_pem_files_beside_http(app: ASGIApp, pem: Path) -> None:
     settings = RestSettings.parse(
         {

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ssl
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 
 import pytest
 from starlette.datastructures import MutableHeaders
 
 from headgate.api.errors import ConfigError
+from headgate.rest.client import PeerTls
 from headgate.rest.headers import Action, HeaderRule, parse_rules
 from headgate.rest.listeners import Listener, ListenerError, Tls
 from headgate.rest.settings import RestSettings
@@ -113,6 +116,47 @@ def test_pem_files_are_found_under_apache_s_keys(config: dict[str, str], tls: Tl
 def test_stores_that_are_not_pem_are_refused_where_https_needs_them(config: dict[str, str], key: str) -> None:
     with pytest.raises(ConfigError, match=key):
         RestSettings.parse(config)
+
+
+@pytest.mark.parametrize(
+    ("config", "tls"),
+    [
+        ({}, PeerTls()),
+        (PEM, PeerTls(certificate="/k.pem")),
+        ({"ssl.truststore.type": "PEM", "ssl.truststore.location": "/ca.pem"}, PeerTls(ca="/ca.pem")),
+        (
+            {
+                **PEM,
+                "listeners.https.ssl.truststore.type": "PEM",
+                "listeners.https.ssl.truststore.location": "/ca.pem",
+                "listeners.https.ssl.key.password": "secret",
+            },
+            PeerTls("/ca.pem", None, "secret"),
+        ),
+        ({"ssl.endpoint.identification.algorithm": ""}, PeerTls(verify_host=False)),
+        ({"ssl.endpoint.identification.algorithm": "https"}, PeerTls()),
+        ({"ssl.truststore.location": "/clients.jks", "ssl.keystore.location": "/clients.p12"}, PeerTls()),
+        ({"admin.listeners.https.ssl.truststore.location": "/ca.jks"}, PeerTls()),
+    ],
+)
+def test_other_workers_are_asked_with_the_keys_of_the_main_listeners(config: dict[str, str], tls: PeerTls) -> None:
+    assert RestSettings.parse(config).peer_tls == tls
+
+
+def test_a_trust_store_that_is_not_pem_is_refused_where_https_needs_it() -> None:
+    with pytest.raises(ConfigError, match=r"ssl\.truststore\.type"):
+        RestSettings.parse({"listeners.https.ssl.truststore.location": "/t.jks"})
+
+
+@pytest.mark.parametrize("tls", [PeerTls(ca="{file}"), PeerTls(certificate="{file}")])
+@pytest.mark.parametrize("content", [None, "nonsense"])
+def test_unusable_files_are_named(tmp_path: Path, tls: PeerTls, content: str | None) -> None:
+    file = tmp_path / "k.pem"
+    if content is not None:
+        file.write_text(content)
+    named = replace(tls, ca=tls.ca and str(file), certificate=tls.certificate and str(file))
+    with pytest.raises(ConfigError, match=r"Cannot use the PEM files for https to other workers \(.*k\.pem\)"):
+        named.context()
 
 
 # --- header rules -----------------------------------------------------------------------------------------------------
