@@ -15,7 +15,7 @@ from headgate.cli.version import commit
 from headgate.cluster.coordinator import GroupConfig
 from headgate.cluster.membership import Membership
 from headgate.cluster.protocol import OFFERED
-from headgate.model import Config
+from headgate.model import Config, TaskSpec
 from headgate.rest.app import build_admin_app, build_app
 from headgate.rest.exposition import exposition
 from headgate.rest.loggers import Loggers, UnknownLevel
@@ -27,6 +27,7 @@ from headgate.runtime.ports import OffsetStore
 from headgate.runtime.signatures import Signatures
 from headgate.runtime.worker_config import DISTRIBUTED
 from headgate.spark.runner import SparkTaskRunner
+from headgate.spark.task_offsets import Shared, TaskOffsets
 from headgate.storage.fencing import fence
 from headgate.storage.worker_logs import WorkerLogs
 
@@ -52,7 +53,7 @@ class DistributedWorker:
         self._loggers = Loggers()
         self.logs = WorkerLogs(parts.raw)
         self._peers = HttpPeers(parts.settings.peer_tls)
-        self.runner = SparkTaskRunner(parts.engine, parts.rides, self.logs.offsets)
+        self.runner = SparkTaskRunner(parts.engine, parts.rides, self._offsets_for)
         self.herder = DistributedHerder(
             stores=self.logs,
             url=parts.server.advertised_url,
@@ -103,6 +104,11 @@ class DistributedWorker:
         topic, clients = task_spec.offsets_place(config, self.config)
         exclusive = to_change and self.config.exactly_once_sources
         return self.logs.open_offsets(topic, clients, f"{self.config.group_id}-{connector}" if exclusive else None)
+
+    def _offsets_for(self, spec: TaskSpec) -> TaskOffsets:
+        topic, clients = task_spec.offsets_place(spec.connector_config, self.config)
+        own = None if topic is None else self.logs.connector_offsets(topic, clients)
+        return own or Shared(self.logs.offsets)
 
     def _set_level(self, logger: str, level: str) -> None:
         try:

@@ -16,6 +16,7 @@ usage: headgate <command> [arguments]
 commands:
   standalone [worker.properties] [connector files…]   run a worker alone, with its REST API
   distributed worker.properties                        run a worker of a cluster
+  migrate connect-distributed.properties [--json]      can Headgate take over this Kafka Connect cluster? only reads
   broker [--port 9092] [--data DIR]                    run a one-node Kafka broker, for trying things out
   version                                              print the version
 
@@ -35,6 +36,12 @@ def _distributed(argv: Sequence[str]) -> int:
     return run(argv)
 
 
+def _migrate(argv: Sequence[str]) -> int:
+    from headgate.cli.migrate import main as run
+
+    return run(argv)
+
+
 def _broker(argv: Sequence[str]) -> int:
     from headgate.dev.command import main as run
 
@@ -49,6 +56,7 @@ def _version(_: Sequence[str]) -> int:
 _COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
     "standalone": _standalone,
     "distributed": _distributed,
+    "migrate": _migrate,
     "broker": _broker,
     "version": _version,
     "--version": _version,

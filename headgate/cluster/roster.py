@@ -71,8 +71,9 @@ def roster(group: str, clients: Mapping[str, str], timeout: float) -> Roster:
         return max(round((deadline - time.monotonic()) * 1000), 1)
 
     settings = for_kafka_python(translate(ClientKind.ADMIN, clients).config)
-    network = KafkaNetClient(**settings, request_timeout_ms=left(), receive_message_max_bytes=2**31 - 1)
+    network: Any = None
     try:
+        network = KafkaNetClient(**settings, request_timeout_ms=left(), receive_message_max_bytes=2**31 - 1)
         network.check_version(timeout_ms=left())
         while True:
             try:
@@ -84,8 +85,9 @@ def roster(group: str, clients: Mapping[str, str], timeout: float) -> Roster:
     except KafkaError as error:
         raise RosterUnknown(f"Kafka did not tell who is in group {group}: {error}") from error
     finally:
-        with suppress(Exception):
-            network.close()
+        if network is not None:
+            with suppress(Exception):
+                network.close()
 
 
 def _asked(network: Any, group: str, left: Callable[[], int]) -> Roster:

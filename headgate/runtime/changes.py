@@ -17,7 +17,6 @@ class Changes:
     """They have another config, or were given the same one again."""
     recommitted: frozenset[str] = frozenset()
     """They have another set of tasks."""
-    retargeted: frozenset[str] = frozenset()
 
     @property
     def needs_rebalance(self) -> bool:
@@ -33,5 +32,4 @@ def between(before: ClusterView, after: ClusterView) -> Changes:
         removed=frozenset(old.keys() - new.keys()),
         reconfigured=frozenset(name for name, (was, now) in both.items() if was.config is not now.config),
         recommitted=frozenset(name for name, (was, now) in both.items() if was.tasks is not now.tasks),
-        retargeted=frozenset(name for name, (was, now) in both.items() if was.target is not now.target),
     )

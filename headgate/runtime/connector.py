@@ -118,7 +118,7 @@ class ConnectorInstance:
         plugin = self._plugin
         assert plugin is not None
         generated = await self._run(lambda: list(plugin.task_configs(limit)), "generating task configs")
-        task_class = self._found.connector.task_class
+        task_class = self._found.connector.task_class_for(self.config)
         added = {TASK_CLASS: f"{task_class.__module__}.{task_class.__qualname__}"}
         if sink:
             added |= {key: self.config[key] for key in (TOPICS, TOPICS_REGEX) if self.config.get(key)}

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from headgate.model import RestartRequest, SessionKey
+from headgate.model import RestartRequest, SessionKey, TargetState
 from headgate.runtime import changes
 from headgate.runtime.connector import in_thread
 from headgate.runtime.group import SharedConfigs, Snapshot
@@ -38,6 +38,8 @@ class Follower:
         self._set_level = set_level
         self._turn = asyncio.Lock()
         self._due = False
+        self._wanted: dict[str, list[TargetState]] = {}
+        """By connector: the states that have been wanted of it, one after the other, and are not carried out yet."""
         self.carried_out: Snapshot = configs.state()
 
     def start(self) -> None:
@@ -56,12 +58,13 @@ class Follower:
             found = changes.between(before.view, now.view)
             await self._holdings.end_tasks(found.recommitted, now.offset)
             self.carried_out = now
+            wanted, self._wanted = self._wanted, {}
         if found.needs_rebalance:
             self._rejoin()
         for name in sorted(found.reconfigured):
             self._holdings.reconfigure(name)
-        for name in sorted(found.retargeted):
-            self._holdings.retarget(name)
+        for name, targets in sorted(wanted.items()):
+            self._holdings.retarget(name, TargetState.STOPPED in targets)
 
     # --- from the topic's thread --------------------------------------------------------------------------------------
 
@@ -75,7 +78,9 @@ class Follower:
         self._loop.post(self._news)
 
     def on_target_state_change(self, name: str) -> None:
-        self._loop.post(self._news)
+        connector = self._configs.view().get(name)
+        if connector is not None:
+            self._loop.post(lambda: self._want(name, connector.target))
 
     def on_session_key(self, key: SessionKey) -> None:
         self._loop.post(self._news)
@@ -86,6 +91,10 @@ class Follower:
     def on_logger_level(self, namespace: str, level: str) -> None:
         log.info("All workers set logger %s to level %s", namespace, level)
         self._set_level(namespace, level)
+
+    def _want(self, name: str, target: TargetState) -> None:
+        self._wanted.setdefault(name, []).append(target)
+        self._news()
 
     def _news(self) -> None:
         """Many records may come at once; they are carried out together."""

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
+from typing import Final
 
 from headgate.cluster.work import NOTHING, Work
 from headgate.model import RestartRequest, State, TargetState, TaskId
@@ -23,6 +24,9 @@ from headgate.runtime.ports import ConfigStore
 from headgate.runtime.worker import Worker
 
 log = logging.getLogger(__name__)
+
+_RETRY_S: Final = 0.25
+_RETRY_MOST_S: Final = 60.0
 
 
 class Holdings:
@@ -94,7 +98,7 @@ class Holdings:
         async with self._loop.exclusive(name, "starting connector"):
             if name in self._begun and name not in self._worker.connectors and self._configs.view().get(name):
                 self._board.connector(name, Event.ASSIGN)
-                await self._actor.bring_up(name)
+                await self._bring_up(name)
 
     async def _start_task(self, task: TaskId) -> None:
         async with self._loop.exclusive(task, "starting task"):
@@ -140,29 +144,53 @@ class Holdings:
         async with self._ending(name, "updating the config of connector"):
             if name in self._begun and self._configs.view().get(name):
                 await self._actor.shutdown(name)
-                await self._actor.bring_up(name)
+                await self._bring_up(name)
 
-    def retarget(self, name: str) -> None:
-        """Another state is wanted of the connector."""
+    def retarget(self, name: str, stopped: bool) -> None:
+        """Another state is wanted of the connector. `stopped`: it was to be stopped meanwhile, perhaps no longer."""
         connector = self._configs.view().get(name)
         if connector is None:
             return
         self._worker.switch_tasks(name, connector.target)
         if name in self._begun:
-            self._loop.spawn(self._switch(name), f"bringing connector {name} to state {connector.target.value}")
+            work = self._switch(name, stopped)
+            self._loop.spawn(work, f"bringing connector {name} to state {connector.target.value}")
 
-    async def _switch(self, name: str) -> None:
+    async def _switch(self, name: str, stopped: bool) -> None:
         async with self._loop.exclusive(name, "changing the state of connector"):
-            connector, instance = self._configs.view().get(name), self._worker.connectors.get(name)
+            connector = self._configs.view().get(name)
             if connector is None or name not in self._begun:
                 return
-            stopped = instance is not None and instance.phase is Phase.STOPPED
-            if stopped and connector.target is TargetState.PAUSED and not connector.tasks:
-                # KIP-875 sees no difference to resuming: it is started and makes its tasks, which come up paused.
-                started = decide.Apply(name, TargetState.STARTED)
-                await self._actor.act([started, decide.Regenerate(name), decide.Apply(name)])
-            else:
-                await self._actor.bring_up(name)
+            if stopped and connector.target is not TargetState.STOPPED:
+                # Its tasks went with the stop, also if that was overtaken: only a new start brings others.
+                await self._actor.act([decide.Apply(name, TargetState.STOPPED)])
+            await self._bring_up(name)
+
+    async def _bring_up(self, name: str) -> None:
+        """To the state that is wanted of it. KIP-875 sees no difference between resuming and pausing what was stopped:
+        it is started and makes its tasks, which come up paused. What fails is in the status."""
+        delay = _RETRY_S
+        while name in self._begun and self._lacks_tasks(name):
+            try:
+                await self._actor.act([decide.Apply(name, TargetState.STARTED), decide.Regenerate(name)])
+                break
+            except Exception as error:
+                instance = self._worker.connectors.get(name)
+                if instance is None or instance.phase is Phase.FAILED:
+                    return
+                log.warning("New task configs were not published, trying again in %.2f s: %s", delay, error)
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, _RETRY_MOST_S)
+        await self._actor.bring_up(name)
+
+    def _lacks_tasks(self, name: str) -> bool:
+        """It was stopped and shall be paused. One that was created paused has never had a set of tasks, not even an
+        empty one, and makes none before it is resumed (KIP-980)."""
+        connector, instance = self._configs.view().get(name), self._worker.connectors.get(name)
+        if connector is None or connector.target is not TargetState.PAUSED:
+            return False
+        paused = instance is not None and instance.phase is Phase.PAUSED
+        return not connector.tasks and connector.applied is not None and not paused
 
     # --- restarts -----------------------------------------------------------------------------------------------------
 
@@ -192,13 +220,13 @@ class Holdings:
                 self._board.connector(name, Event.RESTART)
             await asyncio.gather(*(self._restart_task(task, by_plan=True) for task in tasks))
             if connector:
-                await self._actor.bring_up(name)
+                await self._bring_up(name)
 
     async def restart_connector(self, name: str) -> None:
         """KIP-52: the connector instance alone. Raises StartFailed."""
         async with self._ending(name, "restarting connector"):
             await self._actor.shutdown(name)
-            await self._actor.bring_up(name)
+            await self._bring_up(name)
         if self._board.status(name, self._actor.type_of(name)).connector.state is State.FAILED:
             raise StartFailed(f"Failed to start connector: {name}")
 

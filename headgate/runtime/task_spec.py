@@ -47,7 +47,7 @@ def build(
         worker.overrides.require(client, kind, connector)
     return TaskSpec(
         id=task,
-        task_class=found.connector.task_class,
+        task_class=found.connector.task_class_for(connector),
         type=kind,
         version=found.version,
         config=config,

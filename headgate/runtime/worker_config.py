@@ -109,6 +109,22 @@ _OTHER_PREFIXES: Final = (
     "socket.connection.", "metrics.context.", "headgate.",
 )  # fmt: skip
 
+WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    "plugin.discovery": "plugins are found by entry points and in plugin.path",
+    "rest.extension.classes": "Java classes; put a proxy in front of the REST API",
+    "metric.reporters": "metrics are served at /metrics",
+    "metrics.recording.level": "metrics are served at /metrics",
+    "metrics.sample.window.ms": "windows are 30 s, two of them",
+    "metrics.num.samples": "windows are 30 s, two of them",
+    "auto.include.jmx.reporter": "metrics are served at /metrics",
+    "offset.storage.file.filename": "the key is for standalone mode",
+    "internal.key.converter": "records of the internal topics have one form",
+    "internal.value.converter": "records of the internal topics have one form",
+    "rest.host.name": "use listeners",
+    "rest.port": "use listeners",
+}
+"""Keys of Kafka Connect that have none here, and what there is instead."""
+
 
 def unknown_keys(config: Mapping[str, str], known: ConfigDef) -> list[str]:
     """The keys nobody reads, each with a guess at what was meant."""

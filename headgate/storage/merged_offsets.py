@@ -17,6 +17,11 @@ Offsets = Sequence[tuple[Partition | None, Offset | None]]
 class Store(Protocol):
     """An OffsetLog, or one that another writer writes."""
 
+    @property
+    def topic(self) -> str: ...
+
+    def entries(self, connector: str, offsets: Offsets) -> list[tuple[bytes, bytes | None]]: ...
+
     def get(self, connector: str, partitions: Sequence[Partition | None]) -> list[Offset | None]: ...
 
     def all(self, connector: str) -> list[tuple[Partition, Offset]]: ...
@@ -37,6 +42,15 @@ class MergedOffsets:
     def __init__(self, own: Store, shared: SharedStore) -> None:
         self._own = own
         self._shared = shared
+
+    @property
+    def topic(self) -> str:
+        """The connector's own."""
+        return self._own.topic
+
+    def entries(self, connector: str, offsets: Offsets) -> list[tuple[bytes, bytes | None]]:
+        """The records of that topic that say so; `copy` is for the worker's."""
+        return self._own.entries(connector, offsets)
 
     def get(self, connector: str, partitions: Sequence[Partition | None]) -> list[Offset | None]:
         found = self._own.get(connector, partitions)

@@ -161,6 +161,8 @@ class OffsetsWrittenBy:
     def __init__(self, log: OffsetLog, writer: Writer) -> None:
         self._log = log
         self._writer = writer
+        self.topic = log.topic
+        self.entries = log.entries
         self.get = log.get
         self.all = log.all
 

@@ -133,13 +133,15 @@ class Reader:
         )
         return Snapshot(getattr(listed, "cluster_id", None), found, configs.fold.state(), statuses, offsets)
 
-    def offsets_of(self, topic: str, consumer: Config, admin: Config) -> OffsetTopic | None:
-        """Of a connector with a topic of its own; None if there is none yet. Raises Unreadable, ClientConfigError."""
-        asking = Admin(admin, self._timeout)
-        if _count(asking.topics(admin[_BOOTSTRAP]), topic) == 0:
+    def offsets_of(self, topic: str, clients: Config) -> OffsetTopic | None:
+        """Of a connector with a topic of its own, with the settings of its clients that are not the worker's; None if
+        there is no such topic yet. Raises Unreadable, ClientConfigError."""
+        settings = {**self._worker, **clients}
+        admin = Admin(settings, self._timeout)
+        if _count(admin.topics(settings[_BOOTSTRAP]), topic) == 0:
             return None
         found = OffsetTopic()
-        self._records(asking, topic, consumer, self._committed, found.take)
+        self._records(admin, topic, settings, self._committed, found.take)
         return found
 
     def _topic(self, admin: Admin, topic: InternalTopic, partitions: int, take: Callable[[LogRecord], None]) -> Topic:
@@ -180,11 +182,14 @@ class Admin:
     """An admin client that only asks."""
 
     def __init__(self, clients: Config, timeout: float) -> None:
-        """Raises ClientConfigError."""
+        """Raises ClientConfigError, Unreadable."""
         self._timeout = timeout
         self._last = ""
         settings: dict[str, Any] = {**QUIET, **translate(ClientKind.ADMIN, clients).config, "error_cb": self._on_error}
-        self.client = AdminClient(settings)
+        try:
+            self.client = AdminClient(settings)
+        except KafkaException as error:
+            raise Unreadable(f"No client of Kafka can be made of the worker file: {error.args[0].str()}") from error
 
     def topics(self, where: str) -> ClusterMetadata:
         """All of them: to ask for one by its name might create it. Raises Unreadable."""

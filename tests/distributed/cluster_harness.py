@@ -76,6 +76,12 @@ class Worker:
         await_(self.healthy, f"worker {self.name} is ready (log: {self.tail()})", seconds)
         return self
 
+    def await_spark(self, seconds: float = 180.0) -> Worker:
+        """Tasks wait for Spark. Tests of what happens to tasks should not."""
+        said = " is ready on "
+        await_(lambda: said in self.log.read_text(errors="replace"), f"Spark of {self.name} is ready", seconds)
+        return self
+
     def healthy(self) -> bool:
         assert self.running, f"worker {self.name} has ended: {self.tail()}"
         try:
@@ -216,6 +222,16 @@ class Cluster:
         found = status["connector"] if task is None else status["tasks"][task]
         return self.by_id(found["worker_id"])
 
+    def delete_all(self) -> None:
+        """Every connector, from the worker that need not pass it on."""
+        leader = self.leader()
+        for name in leader.call("GET", "/connectors", 200):
+            leader.settle("DELETE", f"/connectors/{name}", 204, 404)
+
+    def followers(self) -> list[Worker]:
+        leader = self.leader()
+        return [worker for worker in self.alive if worker is not leader]
+
     def leader(self) -> Worker:
         """Who says so in its own log, last."""
 
@@ -223,7 +239,7 @@ class Cluster:
             for worker in self.alive:
                 joined = [line for line in worker.log.read_text(errors="replace").splitlines() if " led by " in line]
                 if joined:
-                    url = joined[-1].rsplit(" led by ", 1)[1].strip().rstrip("/")
+                    url = joined[-1].rsplit(" led by ", 1)[1].split()[0].rstrip("/")
                     return next((each for each in self.alive if each.url == url), None)
             return None
 
@@ -257,3 +273,43 @@ def source_config(file: Path, topic: str, **more: str) -> dict[str, str]:
 
 def sink_config(file: Path, topic: str, **more: str) -> dict[str, str]:
     return {"connector.class": SINK, "file": str(file), "topics": topic, **more}
+
+
+class Faulty:
+    """Connectors that fail as they are told, until `heal()`; they write down what is called on them."""
+
+    def __init__(self, cluster: Cluster, folder: Path, name: str, topic: str) -> None:
+        self._cluster = cluster
+        self._name, self._topic = name, topic
+        self._flag, self._log = folder / "fail", folder / "calls"
+
+    def create(
+        self, fail_in: str = "", *, tasks: int = 2, name: str = "", worker: Worker | None = None, **more: str
+    ) -> str:
+        self._flag.touch()
+        config = self.config(fail_in, tasks, **more)
+        (worker or self._cluster.alive[0]).create(name or self._name, config)
+        return name or self._name
+
+    def config(self, fail_in: str = "", tasks: int = 2, **more: str) -> dict[str, str]:
+        return {
+            "connector.class": "FaultySource",
+            "topic": self._topic,
+            "fail.in": fail_in,
+            "fail.while": str(self._flag),
+            "log": str(self._log),
+            "tasks": str(tasks),
+            "tasks.max": str(tasks),
+            **{key.replace("_", "."): value for key, value in more.items()},
+        }
+
+    def heal(self) -> None:
+        self._flag.unlink(missing_ok=True)
+
+    @property
+    def calls(self) -> list[str]:
+        """Without polls, of which there are many."""
+        return [call for call in lines(self._log) if call != "task.poll"]
+
+    def count(self, call: str) -> int:
+        return self.calls.count(call)

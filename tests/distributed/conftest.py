@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cluster_harness import Cluster, cluster
+from cluster_harness import Cluster, Faulty, cluster
+from lab import Flow, Lab
 
 from headgate.dev.broker import Broker
 
@@ -16,6 +17,36 @@ def three(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """Three workers that nobody breaks."""
     with cluster(tmp_path_factory.mktemp("three"), broker.bootstrap, "three", 3) as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with Lab(tmp_path_factory.mktemp("lab")) as made:
+        yield made
+
+
+@pytest.fixture
+def lab(laboratory: Lab) -> Iterator[Lab]:
+    """Three workers and a broker to break; whole and idle before and after each test."""
+    yield laboratory
+    laboratory.mend()
+
+
+@pytest.fixture
+def flow(lab: Lab, tmp_path: Path, name: str) -> Flow:
+    """Lines that must all arrive, whatever breaks; its connectors run."""
+    made = Flow(tmp_path, name)
+    made.create(lab.workers[0])
+    return made
+
+
+@pytest.fixture(autouse=True)
+def tidied(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test leaves behind on the shared workers is deleted, so that the next one finds them idle."""
+    yield
+    if "three" in request.fixturenames:
+        shared: Cluster = request.getfixturevalue("three")
+        shared.delete_all()
 
 
 @pytest.fixture
@@ -36,3 +67,10 @@ def group(unique: Callable[[str], str]) -> str:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path
+
+
+@pytest.fixture
+def faulty(three: Cluster, tmp_path: Path, name: str, topic: str) -> Iterator[Faulty]:
+    made = Faulty(three, tmp_path, name, topic)
+    yield made
+    made.heal()

@@ -146,7 +146,7 @@ def test_the_scripts_are_installed() -> None:
 
 def test_the_targets_of_make_exist() -> None:
     targets = {command[1] for command in SHELL if command[0] == "make"}
-    assert targets == {"quickstart", "test"}
+    assert targets == {"quickstart", "cluster", "test"}
     makefile = ROOT / "Makefile"
     assert makefile.is_file(), "README shows make, but there is no Makefile"
     for target in targets:

@@ -1,0 +1,48 @@
+"""Keeps secrets out of the report: what a key's name gives away as one is shown in no text of anybody's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from headgate.log import HIDDEN, hide, masked
+from headgate.runtime.secrets import has_variables
+
+_SECRET_KEY: Final = re.compile(
+    r"passw|passphrase|pwd|secret|credential|token|jaas|api[._-]?key|access[._-]?key|private[._-]?key|user\.info$"
+    r"|keystore\.(key|certificate)",
+    re.IGNORECASE,
+)
+_WITHIN: Final = re.compile(
+    r"(?P<begin>\b(?:password|passwd|pwd|secret|token)\b\"?\s*(?:=\s*\"?|:\s*\"))[^\s\"&;,]+", re.IGNORECASE
+)
+_USER_INFO: Final = re.compile(r"(?P<begin>://[^\s/:@]+:)[^\s/@]+@")
+_QUOTED: Final = re.compile(r'"([^"]+)"')
+
+
+def is_secret_key(key: str) -> bool:
+    return _SECRET_KEY.search(key) is not None
+
+
+def hide_secrets(config: Mapping[str, str], more: Iterable[str] = ()) -> None:
+    """From now on `shown` leaves out the values of keys that sound like secrets, and of `more` keys. Variables may be
+    seen: they only say where a secret is."""
+    told = {*more}
+    values = [
+        value for key, value in config.items() if (is_secret_key(key) or key in told) and not has_variables(value)
+    ]
+    hide(values)
+    hide(quoted for value in values for quoted in _QUOTED.findall(value))  # passwords of a login module
+
+
+def shown(text: str) -> str:
+    """A text that others wrote, such as an error's, without secrets."""
+    return _USER_INFO.sub(rf"\g<begin>{HIDDEN}@", _WITHIN.sub(rf"\g<begin>{HIDDEN}", masked(text)))
+
+
+def without(text: str, key: str, value: str | None) -> str:
+    """The message about a key, without its value if that is a secret: `shown` lets short ones pass."""
+    if value and is_secret_key(key) and not has_variables(value):
+        text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", HIDDEN, text)
+    return shown(text)

@@ -1,0 +1,41 @@
+"""A worker that dies without a word: within its session and a few seconds others do its work."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import pytest
+from cluster_harness import await_
+from lab import SESSION_S, Flow, Lab, unbroken, witness_config
+
+pytestmark = pytest.mark.spark
+
+PATIENCE_S: Final = SESSION_S + 5
+
+
+@pytest.mark.parametrize("victim", ["follower", "leader"])
+def test_others_do_its_work(lab: Lab, flow: Flow, name: str, topic: str, victim: str) -> None:
+    lab.workers[0].create(name, witness_config(topic, 4))
+    expected = {**flow.expected, name: 4}
+    lab.await_whole(expected)
+    dies = lab.cluster.leader() if victim == "leader" else lab.a_follower_with(name)
+    with flow.flowing():
+        await_(lambda: flow.arrived(10), "the first lines")
+        dies.kill()
+        killed, last = time.monotonic(), flow.written
+        lab.await_whole(expected)
+        ran = time.monotonic() - killed
+        await_(lambda: flow.arrived(last), f"line {last}")
+        came = time.monotonic() - killed
+    doubled = flow.await_all()
+    print(f"\nThe {victim} was killed; all ran elsewhere after {ran:.1f} s, lines came out after {came:.1f} s")
+    print(f"{doubled} of {flow.written} lines came more than once")
+    assert unbroken(lab.sightings(topic), 4)
+    assert max(ran, came) < PATIENCE_S
+
+    dies.start().await_ready()
+    lab.await_whole(expected)
+    flow.write(100)
+    flow.await_all()
+    assert unbroken(lab.sightings(topic), 4)

@@ -1,0 +1,93 @@
+"""The network between one worker and Kafka is cut and mended. Workers still reach each other."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import pytest
+from cluster_harness import await_
+from lab import GRACE_S, SESSION_S, Flow, Lab, metrics, side_by_side, unbroken, witness_config
+
+pytestmark = pytest.mark.spark
+
+GIVES_UP_S: Final = SESSION_S + GRACE_S + 10
+"""A request without an answer is waited for as long as a session; then work is stopped, which Kafka is not told of."""
+
+
+@pytest.fixture
+def expected(lab: Lab, flow: Flow, name: str, topic: str) -> dict[str, int]:
+    """The worker behind the line has work."""
+    lab.workers[0].create(name, witness_config(topic, 3))
+    made = {**flow.expected, name: 3}
+    lab.await_whole(made)
+    cut_off = lab.behind_the_line
+    await_(lambda: any(told["pid"] == cut_off.pid for told in lab.sightings(topic)), "its witness")
+    return made
+
+
+def test_a_short_cut_moves_nothing(lab: Lab, flow: Flow, topic: str, expected: dict[str, int]) -> None:
+    with flow.flowing():
+        await_(lambda: len({told["task"] for told in lab.sightings(topic)}) == 3, "all witnesses")
+        before = {told["instance"] for told in lab.sightings(topic)}
+        lab.line.cut()
+        time.sleep(SESSION_S / 2)
+        lab.line.mend()
+        mended = time.monotonic()
+        pid = lab.behind_the_line.pid
+        await_(lambda: any(told["pid"] == pid for told in lab.sightings(topic) if told["at"] > mended), "it goes on")
+        lab.await_whole(expected)
+    flow.await_all()
+    told = lab.sightings(topic)
+    assert {each["instance"] for each in told} == before
+    assert unbroken(told, 3)
+
+
+def test_connections_that_break_for_a_moment(lab: Lab, flow: Flow, topic: str, expected: dict[str, int]) -> None:
+    with flow.flowing():
+        lab.line.drop()
+        time.sleep(SESSION_S / 3)
+        lab.line.mend()
+        mended = time.monotonic()
+        lab.await_whole(expected)
+        await_(
+            lambda: len({told["task"] for told in lab.sightings(topic) if told["at"] > mended + 3}) == 3, "all go on"
+        )
+    flow.await_all()
+    told = lab.sightings(topic)
+    assert side_by_side(told, mended + SESSION_S) == {}
+    assert unbroken(told, 3)
+
+
+@pytest.mark.parametrize("how", ["cut", "drop"])
+def test_a_long_cut_moves_its_work(
+    lab: Lab, flow: Flow, name: str, topic: str, expected: dict[str, int], how: str
+) -> None:
+    cut_off = lab.behind_the_line
+    asked = cut_off if cut_off is not lab.cluster.leader() else lab.workers[0]
+    with flow.flowing():
+        (lab.line.cut if how == "cut" else lab.line.drop)()
+        began, last = time.monotonic(), flow.written
+        lab.await_whole(expected, without=cut_off)
+        moved = time.monotonic() - began
+        await_(lambda: flow.arrived(last), "lines go on without it")
+        await_(lambda: not metrics(cut_off)[0], "it has given up its work", began + GIVES_UP_S - time.monotonic())
+        gave_up = time.monotonic() - began
+        # It still tells what it knows, and passes on what is for the leader.
+        assert cut_off.call("GET", "/connectors", 200)
+        asked.settle("PUT", f"/connectors/{name}/config", 200, json=witness_config(topic, 3, label="meanwhile"))
+        lab.await_whole(expected, without=cut_off)
+        lab.line.mend()
+        mended = time.monotonic()
+        await_(lambda: cut_off.healthy(), "it has its place again")
+        lab.await_whole(expected)
+        back = time.monotonic() - mended
+    print(
+        f"\nIts work ran elsewhere after {moved:.1f} s, it gave up after {gave_up:.1f} s, was back after {back:.1f} s"
+    )
+    doubled = flow.await_all()
+    print(f"{doubled} of {flow.written} lines came more than once")
+    told = lab.sightings(topic)
+    assert side_by_side(told, mended) == {}
+    assert unbroken(told, 3)
+    assert moved < SESSION_S + 5

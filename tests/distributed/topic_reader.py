@@ -1,0 +1,64 @@
+"""What stands in the internal topics, read by a plain consumer as any other program would."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRecord:
+    partition: int
+    offset: int
+    key: str
+    value: Any
+    """Parsed JSON; None for a tombstone."""
+
+
+def read_topic(bootstrap: str, topic: str, seconds: float = 20.0) -> list[TopicRecord]:
+    """All that is in it now; what is of one partition is in its order."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"reader-of-{topic}",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    try:
+        partitions = consumer.list_topics(topic, seconds).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, each, OFFSET_BEGINNING) for each in partitions])
+        found: list[TopicRecord] = []
+        left = set(partitions)
+        deadline = time.monotonic() + seconds
+        while left:
+            assert time.monotonic() < deadline, f"partitions {left} of {topic} were not read in {seconds} s"
+            message = consumer.poll(1.0)
+            if message is None:
+                continue
+            if (error := message.error()) is not None:
+                assert error.code() == KafkaError._PARTITION_EOF, error
+                left.discard(message.partition())
+                continue
+            key, value = message.key(), message.value()
+            found.append(
+                TopicRecord(
+                    message.partition(),
+                    message.offset(),
+                    (key or b"").decode(),
+                    None if value is None else json.loads(value),
+                )
+            )
+        return found
+    finally:
+        consumer.close()
+
+
+def about(records: list[TopicRecord], name: str) -> list[TopicRecord]:
+    """Those of one connector, by the end of their keys: `connector-x`, `task-x-0`, `status-task-x-0`."""
+    endings = (name, *(f"{name}-{number}" for number in range(10)))
+    return [record for record in records if record.key.endswith(tuple(f"-{ending}" for ending in endings))]
