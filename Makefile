@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart test pure check format bench bench-producer docs clean
+.PHONY: help setup quickstart cluster test pure check format bench bench-producer docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -22,6 +22,10 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 quickstart: setup  ## a broker, a worker on Spark, two connectors; ARGS=--stay leaves them running
 	@echo "==> quickstart: from a file, through Kafka, to a file"
 	@$(BIN)/python examples/quickstart/run.py $(ARGS)
+
+cluster: setup  ## a broker and three workers, one of which is killed; ARGS=--stay leaves them running
+	@echo "==> cluster: three workers share two connectors, and do without one of them"
+	@$(BIN)/python examples/cluster/run.py $(ARGS)
 
 test: setup  ## all tests: pure ones, then those with broker and Spark; ARGS="-k pause" chooses
 	@echo "==> test: what needs neither broker nor Spark, then the rest, on a broker of its own"
@@ -57,6 +61,6 @@ docs: setup  ## regenerate the parts of docs/ that are made from code
 	$(BIN)/python docs/diagrams.py
 
 clean:  ## remove what the other targets made
-	@echo "==> clean: virtual environment, caches, quickstart data"
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis quickstart-data headgate-data
+	@echo "==> clean: virtual environment, caches, data of the examples"
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis quickstart-data cluster-data headgate-data
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

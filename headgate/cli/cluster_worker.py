@@ -68,6 +68,7 @@ class DistributedWorker:
             set_level=self._set_level,
             failed=self._fail,
             fence=fence,
+            prepare=self._prepare,
             transactional=parsed["exactly.once.source.support"].lower() in ("preparing", "enabled"),
             offsets=self.logs.offsets,
             open_offsets=self._open_offsets,
@@ -99,6 +100,9 @@ class DistributedWorker:
     def _fail(self, problem: Exception) -> None:
         self.problem = problem
         self.failed.set()
+
+    def _prepare(self) -> None:
+        self.engine.session(lambda: self.herder.ending)
 
     def _open_offsets(self, connector: str, config: Config, *, to_change: bool) -> AbstractContextManager[OffsetStore]:
         topic, clients = task_spec.offsets_place(config, self.config)
@@ -132,6 +136,8 @@ def _group(parsed: Mapping[str, object]) -> GroupConfig:
             number("session.timeout.ms"),
             number("heartbeat.interval.ms"),
             number("rebalance.timeout.ms"),
+            number("request.timeout.ms"),
+            number("retry.backoff.ms"),
         )
     except ValueError as error:
         raise ConfigError(str(error)) from error

@@ -63,10 +63,11 @@ class _Snapshot:
             except StatusNotFound:
                 continue
             status.add_metric([name, "", _word(found.connector.state)], 1)
-            states = Counter(_word(each.status.state) for each in found.tasks)
             for each in found.tasks:
                 status.add_metric([name, str(each.id), _word(each.status.state)], 1)
-            counts["total"].add_metric([name], len(found.tasks))
+            here = [each for each in found.tasks if each.status.worker_id == self._herder.board.worker_id]
+            states = Counter(_word(each.status.state) for each in here)
+            counts["total"].add_metric([name], len(here))
             for state in _COUNTED:
                 counts[state].add_metric([name], states[state])
         yield status

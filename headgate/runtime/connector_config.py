@@ -41,6 +41,7 @@ EXACTLY_ONCE: Final = "exactly.once.support"
 BOUNDARY: Final = "transaction.boundary"
 BOUNDARY_INTERVAL: Final = "transaction.boundary.interval.ms"
 OFFSETS_TOPIC: Final = "offsets.storage.topic"
+GROUP_OVERRIDE: Final = "consumer.override.group.id"
 RELOAD: Final = "config.action.reload"
 CONVERTERS: Final = ("key.converter", "value.converter", "header.converter")
 

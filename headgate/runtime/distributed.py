@@ -5,10 +5,9 @@ What only the leader may do, or only the worker that has a connector or task, ra
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from headgate.cluster.leader import Leader
@@ -20,17 +19,15 @@ from headgate.model import (
     Offset,
     Partition,
     RestartRequest,
-    State,
     TargetState,
     TaskId,
 )
-from headgate.runtime import decide, restart, task_spec
+from headgate.runtime import decide, task_spec
 from headgate.runtime import offsets as rules
 from headgate.runtime.connector import in_thread
 from headgate.runtime.envoy import Envoy
 from headgate.runtime.errors import (
     AlreadyExists,
-    AlreadyRestarting,
     BadRequest,
     Elsewhere,
     FencingOutdated,
@@ -39,7 +36,6 @@ from headgate.runtime.errors import (
     OffsetsError,
     Rebalancing,
     ShuttingDown,
-    StatusNotFound,
 )
 from headgate.runtime.fencing import Fence, FencingRounds
 from headgate.runtime.follower import Follower
@@ -50,17 +46,16 @@ from headgate.runtime.leadership import Leadership
 from headgate.runtime.member import GroupMember
 from headgate.runtime.ports import PeerError, Peers
 from headgate.runtime.preflight import ClusterPreflight
-from headgate.runtime.restart import RestartPlan
+from headgate.runtime.restarts import Restarts
 from headgate.runtime.shared_writes import SharedWrites
 from headgate.runtime.signatures import Signatures
 
 log = logging.getLogger(__name__)
 
-_RESTART_S: Final = 60.0
-"""A restart whose owner has not been heard of for so long is under way no more."""
 _FLUSH_S: Final = 5.0
 _REFRESH_S: Final = 30.0
 _FENCE_S: Final = 90.0
+_PREPARE_S: Final = 5.0
 
 
 class DistributedHerder(Herder):
@@ -76,12 +71,13 @@ class DistributedHerder(Herder):
         set_level: Callable[[str, str], None],
         failed: Callable[[Exception], None],
         fence: Fence,
+        prepare: Callable[[], None],
         transactional: bool,
         **others: Any,
     ) -> None:
         """`join` makes this worker's place in the group, not yet started; `set_level` sets a log level here; `failed`
-        is told why the worker cannot start; `fence` shuts out producers; `transactional`: the leader writes in
-        transactions."""
+        is told why the worker cannot start; `fence` shuts out producers; `prepare` returns when tasks can run here;
+        `transactional`: the leader writes in transactions."""
         super().__init__(
             configs=stores.configs,
             statuses=stores.statuses,
@@ -95,13 +91,13 @@ class DistributedHerder(Herder):
         self._statuses = stores.statuses
         self._url = url
         self._failed = failed
-        self._restarting: dict[str, float] = {}
-        self._busy: set[str | TaskId] = set()
+        self._prepare = prepare
         self.leader = Leader(settings.max_delay_ms)
         self.holdings = Holdings(self, stores.configs, self.board, self.worker, self.actor)
         self.follower = Follower(self, stores.configs, self.holdings, lambda: self.place.request_rejoin(), set_level)
         self.leadership = Leadership(self, stores, signatures, lambda: self.place)
         self._writes = SharedWrites(self.leadership, lambda: self.place, transactional)
+        self._restarts = Restarts(stores, self._writes)
         self._envoy = Envoy(peers, stores.configs, signatures, lambda: self.place)
         self.member = GroupMember(
             self,
@@ -137,11 +133,25 @@ class DistributedHerder(Herder):
             self._failed(error)
             return
         self.follower.start()
+        await self._prepare_engine()
+        if self.ending:
+            return
         self.place.start()
         with self.stages.doing("joining the group of workers"):
             await self.member.settled.wait()
         self.ready = True
         log.info("This worker has joined the group and is ready")
+
+    async def _prepare_engine(self) -> None:
+        """Who has no engine for tasks is given none: others would have to give theirs up, and all would wait."""
+        with self.stages.doing("starting the engine that runs its tasks"):
+            while not self.ending:
+                try:
+                    await in_thread(self._prepare, "prepare")
+                    return
+                except Exception as error:
+                    log.error("This worker does not join the group yet: %s", error)
+                    await asyncio.sleep(_PREPARE_S)
 
     async def _shutdown(self) -> None:
         with self.stages.doing("shutting down"):
@@ -242,18 +252,17 @@ class DistributedHerder(Herder):
         await self._put_target(name, TargetState.STARTED)
 
     async def _put_target(self, name: str, target: TargetState) -> None:
-        """Any worker may."""
-        if self.configs.view().require(name).target is not target:
-            await self._writes.write(lambda: self.configs.put_target_state(name, target), "writing target state to")
+        """Any worker may. Written also when it seems to be so already: what another worker has just been told may not
+        have come here yet."""
+        self.configs.view().require(name)
+        await self._writes.write(lambda: self.configs.put_target_state(name, target), "writing target state to")
 
     async def stop(self, name: str) -> None:
         self.configs.view().require(name)
         self._require_leader()
         async with self._writes.in_turn():
-            connector = self.configs.view().require(name)
             # Empty tasks first: a crash in between leaves a running connector without tasks, not a lie.
-            if connector.tasks or connector.target is not TargetState.STOPPED:
-                await self._writes.lead(lambda: self.configs.put_tasks(name, ()), "writing task configurations to")
+            await self._writes.lead(lambda: self.configs.put_tasks(name, ()), "writing task configurations to")
             await self._put_target(name, TargetState.STOPPED)
 
     # --- KIP-52, KIP-745: restarts ------------------------------------------------------------------------------------
@@ -264,50 +273,18 @@ class DistributedHerder(Herder):
         self.configs.view().require(name)
         if request.forceful:
             self._require_owner(name)
-            with self._marked(name, f"Connector {name} is already being restarted"):
+            with self._restarts.marked(name, f"Connector {name} is already being restarted"):
                 await self.holdings.restart_connector(name)
             return None
         self._require_leader()
-        return await self._request_restart(request)
-
-    async def _request_restart(self, request: RestartRequest) -> ConnectorStatus:
-        """RESTARTING is written, and known to be, before the request: so no owner's RUNNING is overtaken by it."""
-        name = request.connector
-        try:
-            plan = restart.plan(request, self.connector_status(name))
-        except StatusNotFound:
-            raise StatusNotFound(f"Status for connector {name} not found") from None
-        if self._restarting.get(name, 0.0) > time.monotonic() and _under_way(plan):
-            raise AlreadyRestarting(f"Connector {name} is already being restarted")
-        self._restarting[name] = time.monotonic() + _RESTART_S
-        answer = plan.answer()
-        if plan.connector:
-            self._statuses.put_connector(name, answer.connector)
-        chosen = {task.task for task in plan.tasks}
-        for each in answer.tasks:
-            if each.id in chosen:
-                self._statuses.put_task(TaskId(name, each.id), each.status)
-        await in_thread(lambda: self._statuses.flush(_FLUSH_S), "flush-statuses")
-        await self._writes.lead(lambda: self._shared.put_restart_request(request), f"writing {request} to")
-        return answer
+        return await self._restarts.request(request, self.connector_status)
 
     async def restart_task(self, task: TaskId) -> None:
         self._require_settled()
         self.configs.view().require_task(task)
         self._require_owner(task)
-        with self._marked(task, f"Task {task} is already being restarted"):
+        with self._restarts.marked(task, f"Task {task} is already being restarted"):
             await self.holdings.restart_task(task)
-
-    @contextmanager
-    def _marked(self, what: str | TaskId, conflict: str) -> Iterator[None]:
-        """KIP-52: who asks for a restart while one is under way is told so."""
-        if what in self._busy:
-            raise AlreadyRestarting(conflict)
-        self._busy.add(what)
-        try:
-            yield
-        finally:
-            self._busy.discard(what)
 
     # --- KIP-875: offsets ---------------------------------------------------------------------------------------------
 
@@ -388,10 +365,3 @@ class DistributedHerder(Herder):
         """For the cluster that a source writes to."""
         config = (await self._secrets.look_up(self.configs.view().require(name).config)).config
         return {"bootstrap.servers": self.config.bootstrap_servers, **task_spec.offsets_place(config, self.config)[1]}
-
-
-def _under_way(plan: RestartPlan) -> bool:
-    """Whether anything of what it chose is still being restarted."""
-    chosen = {task.task for task in plan.tasks}
-    tasks = any(each.id in chosen and each.status.state is State.RESTARTING for each in plan.status.tasks)
-    return tasks or (plan.connector and plan.status.connector.state is State.RESTARTING)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from headgate.model import RestartRequest, SessionKey, TargetState
 from headgate.runtime import changes
@@ -50,6 +51,12 @@ class Follower:
         """Carries out all that is in the topic now. Raises what reading raises."""
         await in_thread(lambda: self._configs.refresh(timeout), "catch-up")
         await self._carry_out()
+
+    async def finish(self, timeout: float) -> None:
+        """Returns when what is being carried out is done: tasks of an older set have ended."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._turn.acquire(), timeout)
+            self._turn.release()
 
     async def _carry_out(self) -> None:
         async with self._turn:

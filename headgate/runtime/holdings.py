@@ -21,6 +21,7 @@ from headgate.runtime.errors import ConnectorNotFound, StartFailed, StatusNotFou
 from headgate.runtime.lifecycle import Event, Phase
 from headgate.runtime.loop import HerderLoop
 from headgate.runtime.ports import ConfigStore
+from headgate.runtime.view import ClusterView
 from headgate.runtime.worker import Worker
 
 log = logging.getLogger(__name__)
@@ -47,16 +48,19 @@ class Holdings:
 
     # --- what the group gives and takes -------------------------------------------------------------------------------
 
-    def begin(self, offset: int) -> None:
-        """Starts what was given and has not been begun; `offset`: what the assignment is based on."""
+    def begin(self, offset: int, carried_out: ClusterView) -> None:
+        """Starts what was given and has not been begun; `offset`: what the assignment is based on, `carried_out`: what
+        this worker lives by. Tasks of a set that it knows of, but has not come to yet, are not started."""
         view = self._configs.view()
         for name in sorted(self.given.connectors - self._begun):
             if view.get(name) is not None:
                 self._begun.add(name)
                 self._loop.spawn(self._start_connector(name), f"starting connector {name}")
         for task in sorted(self.given.tasks - self._begun):
-            connector = view.get(task.connector)
-            if connector is None or task.task >= len(connector.tasks):
+            connector, known = view.get(task.connector), carried_out.get(task.connector)
+            if connector is None or known is None or connector.tasks is not known.tasks:
+                continue
+            if task.task >= len(connector.tasks):
                 continue  # gone meanwhile: the next rebalance takes it away
             if self._barriers.get(task.connector, 0) <= offset:
                 self._begun.add(task)
@@ -157,7 +161,9 @@ class Holdings:
             self._loop.spawn(work, f"bringing connector {name} to state {connector.target.value}")
 
     async def _switch(self, name: str, stopped: bool) -> None:
-        async with self._loop.exclusive(name, "changing the state of connector"):
+        doing = "changing the state of connector"
+        # KIP-875: stopping wins, also over plugin code that hangs.
+        async with self._ending(name, doing) if stopped else self._loop.exclusive(name, doing):
             connector = self._configs.view().get(name)
             if connector is None or name not in self._begun:
                 return

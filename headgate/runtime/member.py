@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 _TRIES: Final = 5
 """So often the config topic may be unreadable before all work is given up."""
 _FLUSH_S: Final = 5.0
+_FINISH_S: Final = 5.0
+"""Everybody waits for who joins: no longer than tasks are given to end."""
 
 
 class GroupMember:
@@ -62,6 +64,7 @@ class GroupMember:
 
     async def state(self) -> MemberState:
         self.settled.clear()
+        await self._follower.finish(_FINISH_S)  # others start new tasks when they know that the old ones have ended
         offset = self._follower.carried_out.offset
         if self._joined is None:
             return MemberState(self._url, offset)
@@ -114,7 +117,7 @@ class GroupMember:
         if assignment.problem is not Problem.NONE or self._follower.carried_out.offset < assignment.offset:
             self._place().request_rejoin()
             return
-        self._holdings.begin(assignment.offset)
+        self._holdings.begin(assignment.offset, self._follower.carried_out.view)
         self._loop.spawn(self._after(joined.leads), "doing what a leader has to")
         if assignment.revoked:
             self._place().request_rejoin()  # so that others get it

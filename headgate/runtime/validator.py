@@ -13,7 +13,7 @@ from headgate.api.connector import Connector, SourceConnector
 from headgate.api.errors import ConfigError
 from headgate.api.transform import Transform
 from headgate.log import masked
-from headgate.model import Config, ConnectorType
+from headgate.model import SINK_GROUP_PREFIX, Config, ConnectorType
 from headgate.runtime import connector_config as keys
 from headgate.runtime import exactly_once, unknown_keys
 from headgate.runtime.client_check import ClientCheck
@@ -65,6 +65,7 @@ class Validator:
         self._check_guards(values, given)
         if found.connector_type is ConnectorType.SINK:
             _check_topics(values, given)
+            _check_group(values, given, self._worker.get("group.id"))
         if isinstance(connector, SourceConnector):
             enabled = self._clients is not None and self._clients.worker.exactly_once_sources
             exactly_once.check(connector, given, values, enabled)
@@ -292,6 +293,20 @@ def _check_topics(values: dict[str, ConfigValue], config: Config) -> None:
             " consumed by the connector",
             regex,
         )
+
+
+def _check_group(values: dict[str, ConfigValue], config: Config, workers: str | None) -> None:
+    """A sink's consumers would throw the workers out of their own group. `workers`: None for a worker alone."""
+    override = config.get(keys.GROUP_OVERRIDE)
+    if workers is None:
+        return
+    if override == workers:
+        told = values.setdefault(keys.GROUP_OVERRIDE, ConfigValue(keys.GROUP_OVERRIDE, override))
+        _add(f"Consumer group {override} conflicts with Connect worker group {workers}", told)
+    elif not override and f"{SINK_GROUP_PREFIX}{config.get(keys.NAME)}" == workers:
+        name = config[keys.NAME]
+        told = values[keys.NAME]
+        _add(f"Consumer group for sink connector named {name} conflicts with Connect worker group {workers}", told)
 
 
 def _add(error: str, *values: ConfigValue) -> None:

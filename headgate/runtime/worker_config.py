@@ -78,6 +78,8 @@ DISTRIBUTED: Final = COMMON + ConfigDef(
     Key("heartbeat.interval.ms", INT, 3000, None, HIGH, "How often a worker shows that it lives."),
     Key("rebalance.timeout.ms", INT, 60000, None, HIGH, "How long workers have to rejoin."),
     Key("scheduled.rebalance.max.delay.ms", INT, 300000, at_least(0), LOW, "How long lost work waits for its worker."),
+    Key("request.timeout.ms", INT, 40000, at_least(0), HIGH, "How long Kafka may take to answer a request."),
+    Key("retry.backoff.ms", LONG, 100, at_least(0), LOW, "How long to wait before a request is made again."),
     Key("worker.sync.timeout.ms", INT, 3000, None, MEDIUM, "How long reading the config topic to its end may take."),
     Key("worker.unsync.backoff.ms", INT, 300000, None, MEDIUM, "How long a worker that could not stays away."),
     Key("connect.protocol", STRING, "sessioned", one_of_any_case("eager", "compatible", "sessioned"), LOW,
