@@ -8,22 +8,23 @@ from dataclasses import dataclass, field
 
 
 class Window:
-    """Average, maximum and rate over the last windows, like Kafka's sampled metrics."""
+    """Average, extremes and rate over the last windows, like Kafka's sampled metrics."""
 
     def __init__(self, seconds: float = 30.0, samples: int = 2, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
         self._samples = samples
         self._clock = clock
-        self._buckets: list[list[float]] = []  # [start, count, sum, max]
+        self._buckets: list[list[float]] = []  # [start, count, sum, max, min]
 
     def add(self, value: float) -> None:
         now = self._clock()
         if not self._buckets or now - self._buckets[-1][0] >= self._seconds:
-            self._buckets = [*self._buckets, [now, 0, 0.0, float("-inf")]][-self._samples :]
+            self._buckets = [*self._buckets, [now, 0, 0.0, float("-inf"), float("inf")]][-self._samples :]
         bucket = self._buckets[-1]
         bucket[1] += 1
         bucket[2] += value
         bucket[3] = max(bucket[3], value)
+        bucket[4] = min(bucket[4], value)
 
     def _live(self) -> list[list[float]]:
         oldest = self._clock() - self._seconds * self._samples
@@ -38,6 +39,10 @@ class Window:
     @property
     def maximum(self) -> float:
         return max((bucket[3] for bucket in self._live()), default=float("nan"))
+
+    @property
+    def minimum(self) -> float:
+        return min((bucket[4] for bucket in self._live()), default=float("nan"))
 
     @property
     def rate(self) -> float:
@@ -122,6 +127,8 @@ class SourceMetrics(TaskMetrics):
     poll_ms: Window = field(default_factory=Window)
     active: int = 0
     """Polled, not yet acknowledged by Kafka."""
+    transaction_size: Window | None = None
+    """Records in each committed transaction; None: the task has no transactions."""
 
 
 @dataclass

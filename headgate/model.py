@@ -214,6 +214,8 @@ class TaskSpec:
     """Kafka producer settings by Apache's names: worker's `producer.*`, then the connector's overrides."""
     consumer: Config = field(default_factory=dict)
     admin: Config = field(default_factory=dict)
+    cluster: Config = field(default_factory=dict)
+    """What any client needs to reach the cluster that a source's records go to."""
     flush_interval_ms: int = 60_000
     flush_timeout_ms: int = 5_000
     topic_groups: tuple[TopicGroup, ...] = ()

@@ -26,13 +26,14 @@ class TestWindow:
         window = Window(clock=clock)
         assert math.isnan(window.average)
         assert math.isnan(window.maximum)
+        assert math.isnan(window.minimum)
         assert window.rate == 0.0
 
-    def test_average_and_maximum(self, clock: Clock) -> None:
+    def test_average_and_extremes(self, clock: Clock) -> None:
         window = Window(clock=clock)
-        for value in (1.0, 5.0, 3.0):
+        for value in (3.0, 5.0, 1.0):
             window.add(value)
-        assert (window.average, window.maximum) == (3.0, 5.0)
+        assert (window.average, window.maximum, window.minimum) == (3.0, 5.0, 1.0)
 
     def test_negative_values_have_a_maximum_too(self, clock: Clock) -> None:
         window = Window(clock=clock)
@@ -52,7 +53,7 @@ class TestWindow:
         window.add(100.0)
         clock.now += 10
         window.add(4.0)
-        assert window.maximum == 100.0
+        assert (window.minimum, window.maximum) == (4.0, 100.0)
         clock.now += 10
         assert (window.maximum, window.average) == (4.0, 4.0)
         clock.now += 10

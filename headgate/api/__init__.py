@@ -38,6 +38,7 @@ from headgate.api.context import (
     SourceConnectorContext,
     SourceTaskContext,
     TopicPartition,
+    TransactionContext,
 )
 from headgate.api.converter import Converter, HeaderConverter
 from headgate.api.errors import ConfigError, ConnectError, DataError, RetriableError, UnsupportedOperation
@@ -45,7 +46,7 @@ from headgate.api.override_policy import OverridePolicy, OverrideRequest
 from headgate.api.plugin import Plugin
 from headgate.api.record import Header, Record, SinkRecord, SourceRecord
 from headgate.api.schema import Field, Schema, SchemaType, Struct
-from headgate.api.task import Form, FrameSinkTask, SinkTask, SourceTable, SourceTask, TableSinkTask, Task
+from headgate.api.task import Consumed, Form, FrameSinkTask, SinkTask, SourceTable, SourceTask, TableSinkTask, Task
 from headgate.api.transform import Predicate, Transform
 
 __all__ = [
@@ -70,6 +71,7 @@ __all__ = [
     "ConnectError",
     "Connector",
     "ConnectorContext",
+    "Consumed",
     "Converter",
     "DataError",
     "ErrantRecordReporter",
@@ -105,6 +107,7 @@ __all__ = [
     "TableSinkTask",
     "Task",
     "TopicPartition",
+    "TransactionContext",
     "Transform",
     "UnsupportedOperation",
     "Width",

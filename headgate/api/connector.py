@@ -21,6 +21,11 @@ class Connector(Plugin, ABC):
     context: ConnectorContext
     """Set before `start`."""
 
+    @classmethod
+    def task_class_for(cls, config: Mapping[str, str]) -> type[Task]:
+        """The class of the tasks of a connector with this configuration, which is valid; `task_class` as a rule."""
+        return cls.task_class
+
     def start(self, config: Mapping[str, str]) -> None:
         """Called when the connector shall run, with its configuration."""
 
@@ -62,6 +67,13 @@ class SourceConnector(Connector):
 
     def can_define_transaction_boundaries(self, config: Mapping[str, str]) -> bool:
         return False
+
+    @classmethod
+    def leading_transforms(cls, config: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
+        """Transforms that records go through before those of the user, by the names that a user would give, each with
+        its configuration; none as a rule. They run on the executors, and what fails there is treated as the user's
+        `errors.*` keys say. Not for work that `poll` could not leave to them."""
+        return ()
 
 
 class SinkConnector(Connector):

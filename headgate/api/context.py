@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
-from headgate.api.record import SinkRecord
+from headgate.api.record import SinkRecord, SourceRecord
 from headgate.model import TopicPartition
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "SourceConnectorContext",
     "SourceTaskContext",
     "TopicPartition",
+    "TransactionContext",
 ]
 
 
@@ -35,6 +36,11 @@ class ConnectorContext(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def cluster(self) -> Mapping[str, str]:
+        """What any Kafka client needs to reach the cluster that records go to, by Apache's names: bootstrap.servers,
+        security. Of sources; may hold passwords."""
+
     def request_task_reconfiguration(self) -> None:
         """Ask the runtime to call `task_configs` again; nothing happens if the answer is the same as before."""
 
@@ -47,13 +53,34 @@ class SourceConnectorContext(ConnectorContext, Protocol):
     def offset_reader(self) -> OffsetReader: ...
 
 
+class TransactionContext(Protocol):
+    """Where a source task says how its transactions end (KIP-618). May be used from any thread.
+
+    With a record, the very object that `poll` returns: that record is the last of its transaction. Without: the last
+    one that `poll` returns next is, also if that is an empty list. What was polled and not ended stays open. A task
+    that asks for both at the same place fails."""
+
+    def commit_transaction(self, record: SourceRecord | None = None) -> None: ...
+
+    def abort_transaction(self, record: SourceRecord | None = None) -> None:
+        """The records are dropped; their offsets are stored all the same, so that they do not come again."""
+
+
 class SourceTaskContext(Protocol):
     @property
     def config(self) -> Mapping[str, str]:
         """The task configuration."""
 
     @property
+    def cluster(self) -> Mapping[str, str]:
+        """As in ConnectorContext."""
+
+    @property
     def offset_reader(self) -> OffsetReader: ...
+
+    @property
+    def transaction_context(self) -> TransactionContext | None:
+        """None unless records are delivered exactly once and `transaction.boundary` is `connector`."""
 
 
 class ErrantRecordReporter(Protocol):

@@ -23,9 +23,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """How far a consumer group of Kafka is with what a source has read."""
+
+    offsets: Mapping[TopicPartition, int]
+    """The next offset to read of each partition."""
+    group_metadata: object
+    """Of the consumer: what confluent_kafka's `consumer_group_metadata()` gives."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceTable:
-    """Many records as columns. They are committed together: the offset is the place to go on after the last row."""
+    """Many records as columns. They are committed together: the offset is the place to go on after the last row. A
+    table without rows only moves the offset."""
 
     topic: str
     table: pa.Table
@@ -65,6 +76,12 @@ class SourceTask(Task):
         """Kafka has this record, or it was dropped by a transform or left out as bad. Called from another thread, never
         for rows of a table."""
 
+    def consumed(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Consumed | None:
+        """Of a task that reads the very cluster that its records go to, as a consumer group: these source offsets are
+        about to be committed with a transaction; what the group shall commit in it. None, the default: nothing. Called
+        from another thread, with exactly-once delivery only."""
+        return None
+
     def stop_requested(self) -> None:
         """Called from another thread when the task shall end: wake up a blocked `poll`."""
 
@@ -74,16 +91,23 @@ class _SinkBase(Task):
     """Set before `start`."""
 
     def open(self, partitions: Sequence[TopicPartition]) -> None:
-        """These partitions are now this task's; their records follow."""
+        """These partitions are now this task's; their records follow, from the group's offsets on, or from those that
+        the task sets here with `context.offset`, because it keeps them in its own system."""
 
     def close(self, partitions: Sequence[TopicPartition]) -> None:
-        """These partitions are no longer this task's."""
+        """These partitions are no longer this task's. What was put and not let pass by `pre_commit` comes again, to
+        whoever opens them next."""
 
     def flush(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Make everything put so far durable: `offsets` are about to be committed."""
 
     def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
-        """The offsets that may be committed, given those put so far; an empty mapping commits nothing."""
+        """The offsets that may be committed, given those put so far; an empty mapping commits nothing.
+
+        All records of a partition that stand before its offset have been put or dropped. Some that do not may have been
+        put too, after a failure: they come again. If this raises, nothing is committed, and what was put since the last
+        time comes again: from the offsets that the task sets here with `context.offset`, else from those that it let
+        pass last."""
         self.flush(offsets)
         return offsets
 
@@ -106,7 +130,9 @@ class Form(Enum):
 
 
 class TableSinkTask(_SinkBase):
-    """Takes columns: `topic`, `partition`, `offset`, `timestamp`, `key`, `value`, of which only `columns` are sent."""
+    """Takes columns: `topic`, `partition`, `offset`, `timestamp`, `key`, `value`, `original_topic`,
+    `original_partition`, `original_offset`, of which only `columns` are sent. The original ones stay what Kafka says,
+    whatever transforms do."""
 
     columns: ClassVar[tuple[str, ...]] = ("value",)
     form: ClassVar[Form] = Form.TEXT

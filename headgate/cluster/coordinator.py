@@ -97,6 +97,7 @@ class Coordinator(BaseCoordinator):  # type: ignore[misc]  # kafka-python has no
         self._lead = lead
         self._synced: Synced | None = None
         self._trouble: BaseException | None = None
+        self._out_of_reach: set[Any] = set()
         self._listen_for_trouble()
         self._bootstrap = self._manager.bootstrap_async()
 
@@ -128,6 +129,12 @@ class Coordinator(BaseCoordinator):  # type: ignore[misc]  # kafka-python has no
     def trouble(self) -> str:
         """Why the last connection failed; empty when none has."""
         return described(self._trouble) if self._trouble else ""
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the last connection to the group's coordinator came to nothing. Then kafka-python, while it joins,
+        still thinks that it has one, if only somebody on the way takes its connections."""
+        return self.coordinator_id in self._out_of_reach
 
     @property
     def rejoins(self) -> bool:
@@ -182,9 +189,14 @@ class Coordinator(BaseCoordinator):  # type: ignore[misc]  # kafka-python has no
         """kafka-python tries again for ever, even with a wrong password, and tells only its log."""
         connection = self._manager.get_connection
 
-        def listened(*args: Any, **named: Any) -> Any:
-            made = connection(*args, **named)
-            made.init_future.add_errback(partial(setattr, self, "_trouble"))
+        def failed(node: Any, error: BaseException) -> None:
+            self._trouble = error
+            self._out_of_reach.add(node)
+
+        def listened(node: Any, *args: Any, **named: Any) -> Any:
+            made = connection(node, *args, **named)
+            made.init_future.add_errback(partial(failed, node))
+            made.init_future.add_callback(lambda _: self._out_of_reach.discard(node))
             return made
 
         self._manager.get_connection = listened

@@ -257,7 +257,7 @@ class Membership:
             self._renew()
 
     def _watch(self) -> None:
-        self._known = not self._coordinator.coordinator_unknown()
+        self._known = not self._coordinator.coordinator_unknown() and not self._coordinator.cut_off
         with suppress(Unanswered):  # a herder that is about to end keeps its place
             if self._pulse.feel():
                 if self._pulse.lost:

@@ -1,4 +1,4 @@
-"""FileStreamSink: values as lines at the end of a file, or on standard output."""
+"""FileStreamSink: values as lines at the end of a file, or on standard output; or exactly once, in a folder."""
 
 from __future__ import annotations
 
@@ -6,26 +6,17 @@ import os
 import stat
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
-from headgate.api import (
-    HIGH,
-    STRING,
-    ConfigDef,
-    ConnectError,
-    Form,
-    Key,
-    SinkConnector,
-    TableSinkTask,
-    TopicPartition,
-)
+from headgate.api import ConfigValue, ConnectError, Form, SinkConnector, TableSinkTask, TopicPartition
+from headgate.connectors.exact_file_sink import ExactFileSinkTask
+from headgate.connectors.file_sink_config import CONFIG, FileSinkConfig, validated
+from headgate.connectors.ledger import Ledger
+from headgate.connectors.lines import lines_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-CONFIG: Final = ConfigDef(
-    Key("file", STRING, default=None, importance=HIGH, doc="File to append to; standard output when absent."),
-)
 
 
 class FileStreamSinkTask(TableSinkTask):
@@ -40,7 +31,7 @@ class FileStreamSinkTask(TableSinkTask):
         self._durable = False
 
     def start(self, config: Mapping[str, str]) -> None:
-        file = CONFIG.parse(config)["file"] or None
+        file = FileSinkConfig.of(config).file
         self._name = f"file {file}" if file else "standard output"
         try:
             # Unbuffered: one write to the end of the file is never mixed with that of another task.
@@ -53,7 +44,7 @@ class FileStreamSinkTask(TableSinkTask):
         if table.num_rows == 0:
             return
         assert self._out is not None
-        left = memoryview(_lines(table.column("value")))
+        left = memoryview(lines_of(table.column("value")))
         try:
             while left:
                 left = left[self._out.write(left) :]
@@ -77,33 +68,35 @@ class FileStreamSinkTask(TableSinkTask):
         return ConnectError(f"Cannot write to {self._name}: {getattr(error, 'strerror', None) or error}")
 
 
-def _lines(values: pa.ChunkedArray) -> Any:
-    """A buffer with each value and a newline after it."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    text = pa.large_string()  # a batch may hold more than 2 GiB
-    chunks = values.cast(text).fill_null("null").chunks
-    # The empty string at the end gets the last line its newline.
-    everything = pa.concat_arrays([*chunks, pa.array([""], text)])
-    one_row = pa.LargeListArray.from_arrays(pa.array([0, len(everything)], pa.int64()), everything)
-    return pc.binary_join(one_row, pa.scalar("\n", text))[0].as_buffer()
-
-
 class FileStreamSinkConnector(SinkConnector):
-    """Appends what its tasks get, all to one file."""
+    """Appends what its tasks get, all to one file; or, with `exactly.once`, writes it to a folder, each record once."""
 
     aliases = ("org.apache.kafka.connect.file.FileStreamSinkConnector",)
     config = CONFIG
     task_class: ClassVar[type[FileStreamSinkTask]] = FileStreamSinkTask
 
+    @classmethod
+    def task_class_for(cls, config: Mapping[str, str]) -> type[FileStreamSinkTask | ExactFileSinkTask]:
+        return ExactFileSinkTask if FileSinkConfig.of(config).exactly_once else cls.task_class
+
+    def validate(self, config: Mapping[str, str]) -> list[ConfigValue]:
+        return validated(super().validate(config))
+
     def start(self, config: Mapping[str, str]) -> None:
-        CONFIG.parse(config)  # a wrong configuration fails here, not in every task
+        FileSinkConfig.of(config)  # a wrong configuration fails here, not in every task
         self._task_config = dict(config)
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         return [self._task_config] * max_tasks
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]) -> bool:
-        """The file keeps no offsets: any are fine."""
+        """A file keeps no offsets: any are fine. A folder does, and goes on with them in a new epoch."""
+        settings = FileSinkConfig.of(config)
+        if settings.exactly_once and settings.file is not None:
+            root = Path(settings.file)
+            for where, offset in offsets.items():
+                Ledger(root, where).move(offset)
+            if not offsets:  # all are to be reset, and the group has forgotten which they are
+                for ledger in Ledger.all_in(root):
+                    ledger.move(None)
         return True

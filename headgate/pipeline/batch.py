@@ -49,9 +49,14 @@ TABLE: Final = pa.schema(
         pa.field("timestamp", pa.int64()),
         pa.field("key", pa.string()),
         pa.field("value", pa.string()),
+        pa.field("original_topic", pa.string()),
+        pa.field("original_partition", pa.int32()),
+        pa.field("original_offset", pa.int64()),
     ]
 )
 """What a sink chain gives to tasks that take columns, which choose some of these."""
+
+_ORIGINAL: Final = "original_"
 
 
 class Produced(NamedTuple):
@@ -68,6 +73,12 @@ class Produced(NamedTuple):
 
 def table_schema(columns: Sequence[str]) -> pa.Schema:
     return pa.schema([TABLE.field(name) for name in columns])
+
+
+def consumed_name(column: str) -> str:
+    """Which column of CONSUMED a column of TABLE is made of. The original ones are as Kafka has them, whatever
+    transforms do."""
+    return column.removeprefix(_ORIGINAL)
 
 
 def produced(rows: Iterable[Produced]) -> pa.Table:

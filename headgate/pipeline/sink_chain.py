@@ -25,7 +25,7 @@ from headgate.api import (
     TableSinkTask,
 )
 from headgate.model import ChainSpec
-from headgate.pipeline.batch import CONSUMED, Batch, rows, table_schema, text_column
+from headgate.pipeline.batch import CONSUMED, Batch, consumed_name, rows, table_schema, text_column
 from headgate.pipeline.chain import Chain
 from headgate.pipeline.columns.json_shape import Shape
 from headgate.pipeline.columns.plan import ColumnPlan
@@ -92,7 +92,7 @@ class SinkChain:
     @property
     def needed(self) -> frozenset[str]:
         """The columns of CONSUMED that a batch must have."""
-        columns = frozenset(self.output.columns)
+        columns = frozenset(map(consumed_name, self.output.columns))
         if self.passthrough:
             return columns
         # A record that fails may be wanted whole.
@@ -276,7 +276,7 @@ class SinkChain:
         ready: dict[str, Any] = {}
         shows: dict[str, Show] = {}
         for field in schema:
-            column = batch.column(field.name)
+            column = batch.column(consumed_name(field.name))
             if field.name not in self._converted:
                 ready[field.name] = column.cast(field.type)
             elif self._as_it_is(field.name):

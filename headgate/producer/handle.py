@@ -21,6 +21,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+MakeNative = Callable[[dict[str, Any]], Any]
+"""Makes a native producer of its settings: confluent_kafka's, or what has the methods of it that are needed."""
+
 _SLICE_S: Final = 0.5
 """In between, what was reported meanwhile is looked at."""
 
@@ -28,7 +31,7 @@ _SLICE_S: Final = 0.5
 class Handle:
     """Its errors are KafkaFault: plain data, never the library's exception."""
 
-    def __init__(self, settings: Settings, *, only_failures: bool) -> None:
+    def __init__(self, settings: Settings, *, only_failures: bool, make: MakeNative | None = None) -> None:
         """`only_failures`: librdkafka says nothing of records that arrived, which costs least. It is the same for all
         records of a handle. Raises InvalidConfigurationError."""
         config = dict(settings.config)
@@ -44,7 +47,7 @@ class Handle:
             "error_cb": self.hints.on_error,
         }
         try:
-            self.native = Producer(config, logger=log)
+            self.native = Producer(config, logger=log) if make is None else make(config)
         except KafkaException as error:
             situation = Situation(Operation.CREATE, settings.transactional_id)
             refusal = classify(info_of(error.args[0]), situation)

@@ -24,7 +24,7 @@ from headgate.producer.errors import (
     TransactionAbortableError,
     TransactionStateError,
 )
-from headgate.producer.handle import Handle
+from headgate.producer.handle import Handle, MakeNative
 from headgate.producer.plain import Plain
 from headgate.producer.settings import Settings
 from headgate.producer.states import CALLS, Answer, Call, Event, State, step
@@ -42,16 +42,19 @@ _VAGUE: Final = codes.SYMPTOMS | {codes.STATE, codes.CONFLICT}
 class Machine:
     """Everything but the calls themselves."""
 
-    def __init__(self, config: Mapping[str, Any], still_mine: Callable[[], bool] | None) -> None:
+    def __init__(
+        self, config: Mapping[str, Any], still_mine: Callable[[], bool] | None, native: MakeNative | None = None
+    ) -> None:
         self._settings = Settings.of(config)
         self._still_mine = still_mine
+        self._native = native
         self._pid = os.getpid()
         self._busy = threading.Lock()
         self._error: ProducerError | None = None
         plain = self._settings.transactional_id is None
         self._state = State.WITHOUT_TRANSACTIONS if plain else State.UNINITIALISED
         self._only_failures = not plain and self._settings.only_failures is not False
-        self._handle = Handle(self._settings, only_failures=self._only_failures)
+        self._handle = self._new_handle()
         self._plain = Plain(self._handle, self._settings.limits.block) if plain else None
         self._produce: Callable[..., None] | None = None
         """Only inside a healthy transaction: then a send needs to look at nothing else."""
@@ -286,9 +289,12 @@ class Machine:
 
     def _renew(self) -> None:
         old = self._handle
-        self._handle = Handle(self._settings, only_failures=self._only_failures)
+        self._handle = self._new_handle()
         self._fresh, self._stale, self._open = True, False, False
         old.abandon()
+
+    def _new_handle(self) -> Handle:
+        return Handle(self._settings, only_failures=self._only_failures, make=self._native)
 
     def _initialise(self, deadline: float) -> None:
         try:

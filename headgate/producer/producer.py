@@ -12,16 +12,20 @@ from typing import Any, Final, NoReturn, Self
 from confluent_kafka import KafkaException, Message, TopicPartition
 
 from headgate.producer import codes
+from headgate.producer.bulk import Bulk, Refused
 from headgate.producer.classify import build
 from headgate.producer.codes import Operation
 from headgate.producer.errors import (
     GroupFencedError,
+    KafkaErrorInfo,
     KafkaFault,
     OperationTimeoutError,
+    ProducerStateError,
     TransactionAbortableError,
     TransactionStateError,
     TransactionTimedOutError,
 )
+from headgate.producer.handle import MakeNative
 from headgate.producer.machine import Machine
 from headgate.producer.reports import OnDelivery, info_of
 from headgate.producer.states import Call, Event, State
@@ -29,8 +33,6 @@ from headgate.producer.watchdog import Overrun, within
 
 _RESETTABLE: Final = (GroupFencedError, TransactionTimedOutError, TransactionStateError)
 _ROOM_S: Final = 0.05
-_LATE_S: Final = 1.0
-"""How much later than told librdkafka may come back from send_offsets: it sleeps up to a second between tries."""
 _NOT_OF_THE_RECORD: Final = frozenset({codes.STATE, codes.CONFLICT, codes.PREV_IN_PROGRESS, codes.FATAL, codes.FENCED})
 
 
@@ -43,12 +45,19 @@ class TransactionalProducer(Machine):
     `flush`.
 
     `still_mine` is asked before a new native producer takes the transactional id, which fences whoever has it: whether
-    this task is still the owner's. One thread calls it; `close` may come from another. Not to be pickled, nor
-    inherited by a forked process. As a context manager it closes at the end."""
+    this task is still the owner's. `native` makes the native producers, where they shall not be confluent_kafka's. One
+    thread calls it; `close` may come from another. Not to be pickled, nor inherited by a forked process. As a context
+    manager it closes at the end."""
 
-    def __init__(self, config: Mapping[str, Any], *, still_mine: Callable[[], bool] | None = None) -> None:
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        *,
+        still_mine: Callable[[], bool] | None = None,
+        native: MakeNative | None = None,
+    ) -> None:
         """Raises InvalidConfigurationError. Asks nothing of a broker yet."""
-        super().__init__(config, still_mine)
+        super().__init__(config, still_mine, native)
 
     @property
     def transactional_id(self) -> str | None:
@@ -117,6 +126,23 @@ class TransactionalProducer(Machine):
             self._look()
         return None
 
+    def send_all(self, bulk: Bulk) -> None:
+        """Sends many records of a transaction as `send` does one: in order, and the first that cannot be sent raises
+        and costs the transaction. What `bulk` must be is up to the native producer."""
+        with self._call(Call.SEND):
+            if self._plain is not None:
+                raise ProducerStateError("send_all is for transactions")
+            self._sent += 1
+            before, deadline = -1, 0.0
+            while left := self._push(bulk):
+                now = time.monotonic()
+                if left != before:
+                    before, deadline = left, now + self._settings.limits.block
+                elif now > deadline:
+                    self._fail(self._no_room(), Operation.SEND)
+                self._look(seconds=_ROOM_S)
+            self._look()
+
     def send_offsets(
         self, offsets: Sequence[TopicPartition], group_metadata: object, timeout: float | None = None
     ) -> None:
@@ -134,8 +160,9 @@ class TransactionalProducer(Machine):
             native = handle.native.send_offsets_to_transaction
             # The library comes back late or, waiting for a coordinator, not at all. It is given so much less time that
             # being late is not taken for the other: being given up on costs more than a second.
-            patience = max(seconds - _LATE_S, seconds / 5)
-            limit = max(seconds, _LATE_S)
+            late = self._settings.limits.late
+            patience = max(seconds - late, seconds / 5)
+            limit = max(seconds, late)
             try:
                 within(limit, lambda: handle.call(native, wanted, group_metadata, patience), "producer-offsets")
             except KafkaFault as fault:
@@ -280,6 +307,19 @@ class TransactionalProducer(Machine):
         self._look()
         return None
 
+    def _push(self, bulk: Bulk) -> int:
+        try:
+            return bulk.push(self._handle.native)
+        except Refused as raised:
+            refused = raised
+        info = refused.info
+        if info.code not in _NOT_OF_THE_RECORD:
+            self._handle.reports.refuse(info, refused.topic, refused.partition, refused.key)
+        return self._fail(info, Operation.SEND)
+
+    def _no_room(self) -> KafkaErrorInfo:
+        return codes.info(codes.QUEUE_FULL, f"no room in the queue for {self._settings.limits.block:g} s")
+
     def _send_again(self, error: Exception, arguments: tuple[Any, ...]) -> None:
         """The library did not take a record: for want of room it is sent again, for anything else the transaction is
         lost. The record would be missing from it, and the library would commit it all the same."""
@@ -289,8 +329,7 @@ class TransactionalProducer(Machine):
                 info = info_of(error.args[0])
                 break
             if time.monotonic() > deadline:
-                text = f"no room in the queue for {self._settings.limits.block:g} s"
-                info = codes.info(codes.QUEUE_FULL, text)
+                info = self._no_room()
                 break
             self._look(seconds=_ROOM_S)
             try:

@@ -21,6 +21,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "queue.buffering.max.messages": 1_000_000,
 }
 _OURS: Final = ("on_delivery", "delivery_callback", "dr_cb", "dr_msg_cb")
+_ANSWER_S: Final = 1.0
 _MESSAGE_TIMEOUT: Final = ("message.timeout.ms", "delivery.timeout.ms")
 
 
@@ -35,6 +36,9 @@ class Limits:
     close: float
     block: float
     """Of a send for which there is no room."""
+    late: float
+    """So much more time than it is given librdkafka may take for offsets: it sleeps between tries without a look at the
+    clock, and then asks once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +61,14 @@ class Settings:
         block = _seconds(config, MAX_BLOCK, 60_000)
         config.pop(MAX_BLOCK, None)
         timeout = _seconds(config, "transaction.timeout.ms", 60_000)
+        late = _seconds(config, "retry.backoff.max.ms", 1000) + _ANSWER_S
         transactional_id = config.get("transactional.id")
         if transactional_id is None:
             config.pop("transactional.id", None)
             delivery = next((_seconds(config, key, 0) for key in _MESSAGE_TIMEOUT if key in config), 300.0)
-            limits = Limits(timeout, timeout, delivery + 10, 10.0, block)
+            limits = Limits(timeout, timeout, delivery + 10, 10.0, block, late)
         else:
-            limits = Limits(2 * timeout, timeout, 2 * timeout, 10.0, block)
+            limits = Limits(2 * timeout, timeout, 2 * timeout, 10.0, block, late)
         return cls(config, transactional_id, timeout, limits, None if only is None else str(only).lower() == "true")
 
 

@@ -173,6 +173,7 @@ class Actor:
             lambda: self._open_offsets(name, instance.config, to_change=False),
             reconfigure=lambda: self._loop.post(lambda: self._on_reconfigure(instance)),
             fail=lambda error: self._loop.post(lambda: self._on_error(instance, error)),
+            cluster=lambda: task_spec.cluster_config(instance.config, self._config),
         )
         instance = ConnectorInstance(name, config, found, context)
         self._worker.connectors[name] = instance

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from headgate.model import Config
 from headgate.runtime.ports import OffsetStore
 
 Opened = Callable[[], AbstractContextManager[OffsetStore]]
@@ -35,11 +36,17 @@ class RuntimeConnectorContext:
         offsets: Opened,
         reconfigure: Callable[[], None],
         fail: Callable[[Exception], None],
+        cluster: Callable[[], Config],
     ) -> None:
         self.name = name
+        self._cluster = cluster
         self.offset_reader = StoreOffsetReader(offsets, name)
         self._reconfigure = reconfigure
         self._fail = fail
+
+    @property
+    def cluster(self) -> Config:
+        return self._cluster()
 
     def request_task_reconfiguration(self) -> None:
         self._reconfigure()

@@ -41,6 +41,7 @@ class Leadership:
         self._place = place
         self._claiming = asyncio.Lock()
         self._claimed = False
+        self._key_turn = asyncio.Lock()
         self._rotation: asyncio.TimerHandle | None = None
 
     async def after_rebalance(self, leads: bool) -> None:
@@ -87,21 +88,24 @@ class Leadership:
 
     async def _see_to_key(self) -> None:
         """A new one if there is none, if it has expired, or is of another kind than this worker makes."""
-        delay = _RETRY_S
-        while self._leads_sessions():
-            now_ms = time.time_ns() // 1_000_000
-            key = self._configs.state().session_key
-            if key is None or self._signatures.expires_ms(key) <= now_ms or not self._signatures.fits(key):
-                key = self._signatures.new_key(now_ms)
-                try:
-                    await self._write(key)
-                except Exception as error:
-                    log.warning("No new session key was written, trying again: %s", error)
-                    await asyncio.sleep(delay)
-                    delay = min(delay * 2, _RETRY_MOST_S)
-                    continue
-            self._rotate_at(key, now_ms)
-            return
+        async with self._key_turn:  # a rebalance may come when a key expires: one of them makes the new one
+            delay = _RETRY_S
+            while self._leads_sessions():
+                now_ms = time.time_ns() // 1_000_000
+                key = self._configs.state().session_key
+                if key is None or self._signatures.expires_ms(key) <= now_ms or not self._signatures.fits(key):
+                    key = self._signatures.new_key(now_ms)
+                    try:
+                        await self.claim_writes()
+                        await self._write(key)
+                    except Exception as error:
+                        log.warning("No new session key was written, trying again: %s", error)
+                        await self.lost()
+                        await asyncio.sleep(delay)
+                        delay = min(delay * 2, _RETRY_MOST_S)
+                        continue
+                self._rotate_at(key, now_ms)
+                return
 
     async def _write(self, key: SessionKey) -> None:
         await in_thread(lambda: self._configs.put_session_key(key), "session-key")

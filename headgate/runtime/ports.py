@@ -115,8 +115,9 @@ class TaskListener(Protocol):
         of the connector may still send can count any more (KIP-618). Blocks; raises when the task must not start."""
 
     def confirm_start(self) -> None:
-        """Of a source task with transactions, before it reads offsets: returns when it is certain that the task is
-        still this worker's and its config still the newest. Blocks; raises when it must not start."""
+        """Of a source task with transactions, before it reads offsets, and before its producer is replaced: returns
+        when it is certain that the task is still this worker's and its config still the newest. Blocks; raises
+        ConnectError when it must not run, anything else when that could not be found out."""
 
 
 class RunningTask(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from headgate.model import ConnectorStatus, RestartRequest, State, TaskId
+from headgate.model import ConnectorStatus, RestartRequest, State, Status, TaskId
 from headgate.runtime import restart
 from headgate.runtime.connector import in_thread
 from headgate.runtime.errors import AlreadyRestarting, StatusNotFound
@@ -41,15 +41,32 @@ class Restarts:
             raise AlreadyRestarting(f"Connector {name} is already being restarted")
         self._restarting[name] = time.monotonic() + _RESTART_S
         answer = plan.answer()
-        if plan.connector:
-            self._stores.statuses.put_connector(name, answer.connector)
-        chosen = {task.task for task in plan.tasks}
-        for each in answer.tasks:
-            if each.id in chosen:
-                self._stores.statuses.put_task(TaskId(name, each.id), each.status)
+        self._put(plan, answer)
         await in_thread(lambda: self._stores.statuses.flush(_FLUSH_S), "flush-statuses")
-        await self._writes.lead(lambda: self._stores.configs.put_restart_request(request), f"writing {request} to")
+        try:
+            await self._writes.lead(
+                lambda: self._stores.configs.put_restart_request(request), f"writing restart request for {name} to"
+            )
+        except Exception:
+            del self._restarting[name]
+            self._put(plan, plan.status, unless_heard=True)
+            raise
         return answer
+
+    def _put(self, plan: RestartPlan, status: ConnectorStatus, unless_heard: bool = False) -> None:
+        """Of what the plan chose. `unless_heard`: but not of what has been said to be something else since."""
+        statuses, name = self._stores.statuses, status.name
+
+        def due(now: Status | None) -> bool:
+            return not unless_heard or (now is not None and now.state is State.RESTARTING)
+
+        if plan.connector and due(statuses.connector(name)):
+            statuses.put_connector(name, status.connector)
+        chosen = {task.task for task in plan.tasks}
+        for each in status.tasks:
+            task = TaskId(name, each.id)
+            if each.id in chosen and due(statuses.task(task)):
+                statuses.put_task(task, each.status)
 
     @contextmanager
     def marked(self, what: str | TaskId, conflict: str) -> Iterator[None]:

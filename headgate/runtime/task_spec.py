@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headgate.api.connector import SourceConnector
 from headgate.model import (
     SINK_GROUP_PREFIX,
     Boundary,
@@ -57,6 +58,7 @@ def build(
         producer=producer_config(task, connector, worker),
         consumer=consumer_config(task, connector, worker),
         admin=admin_config(task.connector, connector, worker, task),
+        cluster=cluster_config(connector, worker),
         flush_interval_ms=worker.flush_interval_ms,
         flush_timeout_ms=worker.flush_timeout_ms,
         topic_groups=topic_creation(kind, connector, worker),
@@ -95,7 +97,7 @@ def chain(task: TaskId, kind: ConnectorType, config: Config, worker: WorkerConfi
         alias: _plugin(f"predicates.{alias}", config, Kind.PREDICATE, plugins)
         for alias in aliases(config, "predicates")
     }
-    steps = []
+    steps = _leading(config, plugins)
     for alias in aliases(config, "transforms"):
         prefix = f"transforms.{alias}"
         guard = config.get(f"{prefix}.predicate")
@@ -121,6 +123,15 @@ def converter(key: str, config: Config, worker: WorkerConfig, plugins: Plugins) 
     return PluginSpec(found.ref, with_prefix(source, f"{key}."))
 
 
+def _leading(config: Config, plugins: Plugins) -> list[StepSpec]:
+    """What a source itself has its records go through."""
+    connector = plugins.find_connector(config.get(CONNECTOR_CLASS, "")).connector
+    if not issubclass(connector, SourceConnector):
+        return []
+    named = connector.leading_transforms(config)
+    return [StepSpec(name, PluginSpec(plugins.find(name, Kind.TRANSFORMATION).ref, own)) for name, own in named]
+
+
 _OF_TASKS = ("client.id", "transactional.id")
 _FRAMEWORK_KEYS = ("type", "plugin.version", "predicate", "negate")
 
@@ -144,6 +155,16 @@ def producer_config(task: TaskId, config: Config, worker: WorkerConfig) -> Confi
         **worker.prefixed("producer."),
         **with_prefix(config, "producer.override."),
     }
+
+
+_REACHING = ("bootstrap.servers", "client.dns.lookup", "security.protocol", "sasl.", "ssl.")
+
+
+def cluster_config(config: Config, worker: WorkerConfig) -> Config:
+    """What any client needs to reach the cluster that a source's producers write to."""
+    producers = {**worker.prefixed("producer."), **with_prefix(config, "producer.override.")}
+    reaching = {key: value for key, value in producers.items() if key.startswith(_REACHING)}
+    return {"bootstrap.servers": worker.bootstrap_servers, **reaching}
 
 
 def consumer_config(task: TaskId, config: Config, worker: WorkerConfig) -> Config:

@@ -13,6 +13,19 @@ class Rebalanced(Stopped):
     """The task lost partitions while it waited: what was under way for them is no longer its own."""
 
 
+class Rewind(Exception):
+    """A source task's transaction was given up; the task goes on where the last committed one ended."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        """`error`: what was wrong; None: nothing, it only was not to be committed."""
+        super().__init__(error)
+        self.error = error
+
+
+class Reassigned(Exception):
+    """The task is no longer this worker's: it ends without a word."""
+
+
 class Control:
     def __init__(self, paused: bool) -> None:
         self._condition = threading.Condition()

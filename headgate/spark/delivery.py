@@ -9,30 +9,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from headgate.api.errors import ConnectError
 from headgate.clients import QUIET, ClientKind, Complaints, translate
 from headgate.model import Config
 from headgate.spark import librdkafka as native
-from headgate.spark.columns import Arguments, address, column, fitting, places, runs
+from headgate.spark.columns import Arguments, address, column, fitting, runs
 from headgate.spark.librdkafka import Message
 from headgate.spark.oversize import Oversize
+from headgate.spark.rows import QUEUE_FULL, SLICE, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 log = logging.getLogger(__name__)
 
-_QUEUE_FULL: Final = -184
 _PURGED: Final = (-152, -151)
 _TOO_LARGE: Final = 10
 _INVALID_TOPIC: Final = 17
 _OF_THE_RECORD: Final = frozenset({_TOO_LARGE, _INVALID_TOPIC, 3, 29, 87, -188, -190})
 """What librdkafka may have against a record before it is sent: its size, its form, a topic or a partition that is not
 there or not allowed. The Java client tells these to the send callback, too; all else is the producer's own trouble."""
-_SLICE: Final = 10_000
-"""Rows of one call: between two of them, failures are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,64 +96,23 @@ class Delivery:
         if not handle:
             self._refuse_all(topic, batch)
             return
-        plain = all(column(batch, name).null_count == batch.num_rows for name in ("timestamp", "headers"))
         start = 0
         while start < batch.num_rows:
             limit = self._oversize.limit(topic)
-            rows = batch.slice(start, _SLICE)
+            slice = batch.slice(start, SLICE)
             if limit is not None:
-                rows = rows.slice(0, fitting(rows, limit))
-            if plain:
-                self._send_columns(topic, handle, rows)
-            else:
-                self._send_rows(topic, handle, rows)
-            self.count += rows.num_rows
-            start += rows.num_rows
+                slice = slice.slice(0, fitting(slice, limit))
+            rows = rows_of(topic, slice, self.count)
+            while rows.left:
+                for refused in rows.push(self._handle, handle):
+                    self._refuse(refused)
+                if rows.left:
+                    self._wait_for_room()
+            self.count += slice.num_rows
+            start += slice.num_rows
             self._look()
             if limit is not None:
                 self._settle()  # before the next: so no batch has more than these rows
-
-    def _send_columns(self, topic: str, handle: int, rows: pa.RecordBatch) -> None:
-        messages = np.zeros(rows.num_rows, native.MESSAGE)
-        messages["payload"], messages["len"] = places(rows.column("value"))
-        messages["private"] = np.arange(self.count, self.count + rows.num_rows)
-        key = column(rows, "key")
-        if key.null_count < rows.num_rows:
-            messages["key"], messages["key_len"] = places(key)
-        partition = column(rows, "partition")
-        flags = native.COPY
-        if partition.null_count < rows.num_rows:
-            messages["partition"] = partition.fill_null(native.ANY_PARTITION).to_numpy(zero_copy_only=False)
-            flags |= native.PARTITIONS
-        produce = self._calls.rd_kafka_produce_batch
-        while len(messages):
-            sent = produce(handle, native.ANY_PARTITION, flags, messages.ctypes.data, len(messages))
-            if sent == len(messages):
-                return
-            left = messages[messages["err"] != 0]
-            for message in left[left["err"] != _QUEUE_FULL]:
-                self._refuse(native.row_of(message, topic))
-            # The rest comes again in its order.
-            messages = left[left["err"] == _QUEUE_FULL]
-            messages["err"] = 0
-            if len(messages):
-                self._wait_for_room()
-
-    def _send_rows(self, topic: str, handle: int, rows: pa.RecordBatch) -> None:
-        """With timestamps or headers, which the call for whole columns does not take."""
-        values = [each.tolist() for each in places(rows.column("value"))]
-        keys = [each.tolist() for each in places(column(rows, "key"))]
-        others = [column(rows, name).to_pylist() for name in ("partition", "timestamp", "headers")]
-        arguments = Arguments(handle)
-        for number, (value, size, key, key_size, partition, timestamp, structs) in enumerate(
-            zip(*values, *keys, *others, strict=True), self.count
-        ):
-            headers = [(each["key"], each["value"]) for each in structs] if structs else []
-            code = self._produce(arguments.set((value, size), (key, key_size), partition, timestamp, headers, number))
-            if code:
-                where = native.ANY_PARTITION if partition is None else partition
-                bare = native.copied(key, key_size), native.copied(value, size)
-                self._refuse(Message(code, number, topic, where, *bare, tuple(headers), timestamp))
 
     def _send_again(self, messages: list[Message]) -> None:
         """A group that was refused as part of a larger one."""
@@ -171,12 +126,8 @@ class Delivery:
     def _produce(self, arguments: Arguments) -> int:
         """What the library has against it; 0: it is on its way."""
         while True:
-            error = self._calls.rd_kafka_produceva(self._handle, arguments.array, arguments.count)
-            if not error:
-                return 0
-            code: int = self._calls.rd_kafka_error_code(error)
-            self._calls.rd_kafka_error_destroy(error)
-            if code != _QUEUE_FULL:
+            code = native.produce(self._handle, arguments)
+            if code != QUEUE_FULL:
                 return code
             self._wait_for_room()
 
@@ -198,21 +149,16 @@ class Delivery:
 
     def _refuse(self, message: Message) -> None:
         """The library does not even send it."""
+        reason = native.words(message.code)
         if message.code not in _OF_THE_RECORD:
-            raise ConnectError(
-                f"Unrecoverable exception trying to send: {self._words(message.code)}, record for topic {message.topic}"
-            )
-        self._refused.append(Refused(message, self._words(message.code)))
+            raise ConnectError(f"Unrecoverable exception trying to send: {reason}, record for topic {message.topic}")
+        self._refused.append(Refused(message, reason))
 
     def _refuse_all(self, topic: str, rows: pa.RecordBatch) -> None:
         """There can be no such topic."""
         for key, value in zip(*(column(rows, name).to_pylist() for name in ("key", "value")), strict=True):
             self._refuse(Message(_INVALID_TOPIC, self.count, topic, native.ANY_PARTITION, key, value))
             self.count += 1
-
-    def _words(self, code: int) -> str:
-        text: bytes = self._calls.rd_kafka_err2str(code)
-        return text.decode()
 
     # --- what Kafka answered ------------------------------------------------------------------------------------------
 
@@ -237,11 +183,11 @@ class Delivery:
 
     def _returned(self, message: Message) -> None:
         """Kafka did not take a message. Whatever can be put right by trying again, the library has tried."""
-        text = native.fatal_error(self._handle)
-        if text is not None:  # and then this is not the record's fault
-            self._fail(text)
+        fatal = native.fatal_error(self._handle)
+        if fatal is not None:  # and then this is not the record's fault
+            self._fail(fatal[1])
         elif message.code != _TOO_LARGE or not self._oversize.takes(message):
-            self._refused.append(Refused(message, self._words(message.code)))
+            self._refused.append(Refused(message, native.words(message.code)))
 
     def _fail(self, reason: str) -> None:
         self._failure = self._failure or ConnectError(f"The producer failed for good: {reason}")

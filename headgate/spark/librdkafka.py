@@ -7,7 +7,7 @@ are stable within version 2. A Python call for each record costs more than all t
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -87,6 +87,9 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_conf_new": (c_void_p, ()),
     "rd_kafka_conf_set": (c_int, (c_void_p, c_char_p, c_char_p, c_char_p, c_size_t)),
     "rd_kafka_conf_set_events": (None, (c_void_p, c_int)),
+    "rd_kafka_conf_set_dr_msg_cb": (None, (c_void_p, c_void_p)),
+    "rd_kafka_conf_set_log_cb": (None, (c_void_p, c_void_p)),
+    "rd_kafka_conf_set_error_cb": (None, (c_void_p, c_void_p)),
     "rd_kafka_conf_destroy": (None, (c_void_p,)),
     "rd_kafka_new": (c_void_p, (c_int, c_void_p, c_char_p, c_size_t)),
     "rd_kafka_destroy_flags": (None, (c_void_p, c_int)),
@@ -111,17 +114,34 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_topic_name": (c_char_p, (c_void_p,)),
     "rd_kafka_produce_batch": (c_int, (c_void_p, c_int32, c_int, c_void_p, c_int)),
     "rd_kafka_produceva": (c_void_p, (c_void_p, POINTER(Argument), c_size_t)),
+    "rd_kafka_init_transactions": (c_void_p, (c_void_p, c_int)),
+    "rd_kafka_begin_transaction": (c_void_p, (c_void_p,)),
+    "rd_kafka_send_offsets_to_transaction": (c_void_p, (c_void_p, c_void_p, c_void_p, c_int)),
+    "rd_kafka_consumer_group_metadata_read": (c_void_p, (POINTER(c_void_p), c_char_p, c_size_t)),
+    "rd_kafka_consumer_group_metadata_destroy": (None, (c_void_p,)),
+    "rd_kafka_topic_partition_list_new": (c_void_p, (c_int,)),
+    "rd_kafka_topic_partition_list_add": (c_void_p, (c_void_p, c_char_p, c_int32)),
+    "rd_kafka_topic_partition_list_set_offset": (c_int, (c_void_p, c_char_p, c_int32, c_int64)),
+    "rd_kafka_topic_partition_list_destroy": (None, (c_void_p,)),
+    "rd_kafka_commit_transaction": (c_void_p, (c_void_p, c_int)),
+    "rd_kafka_abort_transaction": (c_void_p, (c_void_p, c_int)),
+    "rd_kafka_poll": (c_int, (c_void_p, c_int)),
     "rd_kafka_outq_len": (c_int, (c_void_p,)),
     "rd_kafka_flush": (c_int, (c_void_p, c_int)),
     "rd_kafka_purge": (c_int, (c_void_p, c_int)),
     "rd_kafka_error_code": (c_int, (c_void_p,)),
     "rd_kafka_error_string": (c_char_p, (c_void_p,)),
+    "rd_kafka_error_is_fatal": (c_int, (c_void_p,)),
+    "rd_kafka_error_is_retriable": (c_int, (c_void_p,)),
+    "rd_kafka_error_txn_requires_abort": (c_int, (c_void_p,)),
     "rd_kafka_error_destroy": (None, (c_void_p,)),
     "rd_kafka_err2str": (c_char_p, (c_int,)),
 }
 
-PURGE_ALL: Final = 0x1 | 0x2 | 0x4
-"""What is queued, what is in flight, and without waiting for it."""
+PURGE_KNOWN: Final = 0x1 | 0x2
+"""What is queued and what is in flight."""
+PURGE_ALL: Final = PURGE_KNOWN | 0x4
+"""The same, without waiting for it."""
 DESTROY_AT_ONCE: Final = 0x8
 
 
@@ -135,8 +155,9 @@ def library() -> ctypes.CDLL:
     return loaded
 
 
-def new_producer(config: Mapping[str, Any]) -> int:
-    """A producer that reports failed records and errors as events. Raises KafkaException."""
+def new_producer(config: Mapping[str, Any], hear: Callable[[int], None] | None = None) -> int:
+    """A producer that reports failed records and errors as events, unless `hear` puts callbacks into its settings, an
+    rd_kafka_conf_t. Raises KafkaException."""
     calls, text = library(), ctypes.create_string_buffer(512)
     conf = calls.rd_kafka_conf_new()
     for key, value in config.items():
@@ -144,18 +165,48 @@ def new_producer(config: Mapping[str, Any]) -> int:
         if calls.rd_kafka_conf_set(conf, key.encode(), shown.encode(), text, len(text)) != CONF_OK:
             calls.rd_kafka_conf_destroy(conf)
             raise KafkaException(KafkaError(KafkaError._INVALID_ARG, text.value.decode()))
-    calls.rd_kafka_conf_set_events(conf, EVENT_DELIVERY | EVENT_ERROR)
+    calls.rd_kafka_conf_set_log_cb(conf, None)  # whatever it would print it tells as an error, too
+    if hear is None:
+        calls.rd_kafka_conf_set_events(conf, EVENT_DELIVERY | EVENT_ERROR)
+    else:
+        hear(conf)
     handle: int | None = calls.rd_kafka_new(PRODUCER, conf, text, len(text))
     if handle is None:
         calls.rd_kafka_conf_destroy(conf)
-        raise KafkaException(KafkaError(KafkaError._FAIL, text.value.decode()))
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, text.value.decode()))
     return handle
 
 
-def fatal_error(producer: int) -> str | None:
-    """Why it can never send again; None: it can."""
+def partition_list(offsets: Iterable[tuple[str, int, int]]) -> int:
+    """An rd_kafka_topic_partition_list_t of topics, partitions and offsets; whoever asks for it destroys it."""
+    calls = library()
+    made: int = calls.rd_kafka_topic_partition_list_new(0)
+    for topic, partition, offset in offsets:
+        calls.rd_kafka_topic_partition_list_add(made, topic.encode(), partition)
+        calls.rd_kafka_topic_partition_list_set_offset(made, topic.encode(), partition, offset)
+    return made
+
+
+def produce(producer: int, arguments: Any) -> int:
+    """Hands over one record, given as `columns.Arguments`: what the library has against it; 0 if nothing."""
+    error = library().rd_kafka_produceva(producer, arguments.array, arguments.count)
+    if not error:
+        return 0
+    code: int = library().rd_kafka_error_code(error)
+    library().rd_kafka_error_destroy(error)
+    return code
+
+
+def words(code: int) -> str:
+    text: bytes = library().rd_kafka_err2str(code)
+    return text.decode()
+
+
+def fatal_error(producer: int) -> tuple[int, str] | None:
+    """Why it can never send again, as code and words; None: it can."""
     text = ctypes.create_string_buffer(512)
-    return text.value.decode() if library().rd_kafka_fatal_error(producer, text, len(text)) else None
+    code = library().rd_kafka_fatal_error(producer, text, len(text))
+    return (code, text.value.decode()) if code else None
 
 
 class Message(NamedTuple):
@@ -189,14 +240,19 @@ def error_of(message: int) -> int:
 
 def message_of(message: int) -> Message:
     """All of an rd_kafka_message_t, copied: it is gone with its event."""
-    row = np.frombuffer(ctypes.string_at(message, MESSAGE.itemsize), MESSAGE)[0]
+    bare = bare_message_of(message)
     # It keeps the time of a message with an error to itself.
     error = c_int.from_address(message)
     code, error.value = error.value, 0
     moment = library().rd_kafka_message_timestamp(message, ctypes.byref(c_int()))
     error.value = code
-    topic = library().rd_kafka_topic_name(int(row["rkt"])).decode()
-    return row_of(row, topic)._replace(headers=tuple(_headers(message)), timestamp=moment if moment > 0 else None)
+    return bare._replace(headers=tuple(_headers(message)), timestamp=moment if moment > 0 else None)
+
+
+def bare_message_of(message: int) -> Message:
+    """The same without headers and timestamp."""
+    row = np.frombuffer(ctypes.string_at(message, MESSAGE.itemsize), MESSAGE)[0]
+    return row_of(row, library().rd_kafka_topic_name(int(row["rkt"])).decode())
 
 
 def row_of(row: Any, topic: str) -> Message:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from headgate.api.errors import ConnectError
 from headgate.clients import QUIET, ClientKind, Complaints, translate
 from headgate.model import Config, TopicPartition
 
@@ -17,6 +18,8 @@ log = logging.getLogger(__name__)
 _ASK_S: Final = 10.0
 """How long a question to the broker may take."""
 _ASK_TIMES: Final = 6
+_SEEK_S: Final = 0.05
+_SEEK_TIMES: Final = 40
 _FAST: Final = {
     "fetch.message.max.bytes": 4 * 1024 * 1024,
     "fetch.queue.backoff.ms": 5,
@@ -29,6 +32,28 @@ _METADATA_MS: Final = 300_000
 OnOpen = Callable[[Sequence[TopicPartition]], Mapping[TopicPartition, int]]
 """Told which partitions were assigned; answers where to begin instead, where it knows better than the group."""
 OnClose = Callable[[Sequence[TopicPartition]], None]
+
+
+class _Start(NamedTuple):
+    """Where the group begins with a partition, and what the topic has of it."""
+
+    offset: int
+    known: bool
+    """Whether the group has this offset; else it is an end of the topic."""
+    low: int
+    high: int
+
+    def checked(self, where: TopicPartition, wanted: int) -> int:
+        """An offset that the task has, as far as the topic has it too. Raises ConnectError."""
+        if wanted > self.high:
+            raise ConnectError(
+                f"The task wants to go on at offset {wanted} of {where}, but the topic ends at {self.high}: it was made"
+                " anew, or has lost records. To begin elsewhere, stop the connector, alter or reset its offsets, and"
+                " resume it"
+            )
+        if wanted < self.low:
+            log.warning("Offsets %d to %d of %s are gone before the task saw them", wanted, self.low - 1, where)
+        return max(wanted, self.low)
 
 
 class Partitions:
@@ -54,7 +79,9 @@ class Partitions:
         self.positions: dict[TopicPartition, int] = {}
         """Of every assigned partition: the offset after the last record that was put."""
         self.safe: dict[TopicPartition, int] = {}
-        """Where to go back to: what was committed last, or where it began."""
+        """Where to go back to: what the task let pass last, or where it began."""
+        self.committed: dict[TopicPartition, int] = {}
+        """What the group has; where it has nothing, where it begins."""
         self.failure: Exception | None = None
         self._paused = False
         self._closed = False
@@ -157,15 +184,43 @@ class Partitions:
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         """The next fetch of these partitions begins here."""
         for each in _native(offsets):
-            self._consumer.seek(each)
+            self._seek(each)
         self.positions |= offsets
+
+    def go_back(self) -> None:
+        """To `positions`: what was fetched beyond them comes again."""
+        self.seek(dict(self.positions))
+
+    def _seek(self, native: Any) -> None:
+        from confluent_kafka import KafkaError, KafkaException
+
+        for left in reversed(range(_SEEK_TIMES)):
+            try:
+                self._consumer.seek(native)
+                return
+            except KafkaException as error:
+                # Of one that was assigned just now, librdkafka has yet to begin to fetch.
+                if left == 0 or error.args[0].code() != KafkaError._STATE:
+                    raise
+                time.sleep(_SEEK_S)
+
+    def rewind(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """The same, and there is no way back behind it: the task knows what it has."""
+        self.seek(offsets)
+        self.safe |= offsets
+
+    def begin_anew(self) -> None:
+        """The task gets the partitions that it has as if they had just come; to be followed by `go_back`."""
+        own = self._opened(list(self.positions))
+        self.positions |= {**self.safe, **own}
+        self.safe |= own
 
     # --- offsets ------------------------------------------------------------------------------------------------------
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Waits for the broker. Raises KafkaException."""
         self._consumer.commit(offsets=_native(offsets), asynchronous=False)
-        self.safe |= offsets
+        self.committed |= offsets
 
     def ends(self) -> dict[TopicPartition, tuple[int, int]]:
         """The first offset and the one after the last that may be read, of every assigned partition, asked of the
@@ -194,12 +249,17 @@ class Partitions:
     def _on_assign(self, _: Any, natives: list[Any]) -> None:
         try:
             starts = self._starts(natives)
-            self.positions |= starts
-            if starts:
-                self.positions |= self._opened(list(starts))
+            self.positions |= {where: start.offset for where, start in starts.items()}
+            own = self._opened(list(starts)) if starts else {}
+            self.positions |= {where: starts[where].checked(where, offset) for where, offset in own.items()}
+            # An end of the topic where reading begins need not be committed; an offset that the task has is.
+            self.committed |= {
+                where: start.offset for where, start in starts.items() if start.known or where not in own
+            }
             self.safe |= {where: self.positions[where] for where in starts}
         except Exception as error:  # raised inside librdkafka's callback it would be lost
             self.failure = self.failure or error
+            self._forget(map(_ours, natives))  # what the task could not open it is not asked about
             return
         for native in natives:
             native.offset = self.positions[_ours(native)]
@@ -210,18 +270,19 @@ class Partitions:
         if self._paused:
             self.pause()
 
-    def _starts(self, natives: list[Any]) -> dict[TopicPartition, int]:
+    def _starts(self, natives: list[Any]) -> dict[TopicPartition, _Start]:
         """Where to begin: the group's offset, else the end that `auto.offset.reset` names."""
         starts = {}
         for native in self._patiently(lambda: self._consumer.committed(natives, timeout=_ASK_S)) if natives else ():
             where = _ours(native)
             low, high = self._patiently(partial(self._consumer.get_watermark_offsets, native, timeout=_ASK_S))
             offset = native.offset
-            if offset < 0 or not low <= offset <= high:
+            known = low <= offset <= high
+            if not known:
                 if offset >= 0:
                     log.warning("Offset %d of %s is outside %d to %d: starting over", offset, where, low, high)
                 offset = high if self._from_end else low
-            starts[where] = offset
+            starts[where] = _Start(offset, known, low, high)
         return starts
 
     def _patiently(self, ask: Callable[[], Any]) -> Any:
@@ -252,13 +313,16 @@ class Partitions:
     def _drop(self, gone: Sequence[TopicPartition], natives: list[Any]) -> None:
         if natives:  # librdkafka remembers a pause even when a partition goes and comes back
             self._consumer.resume(natives)
-        for where in gone:
-            self.positions.pop(where, None)
-            self.safe.pop(where, None)
+        self._forget(gone)
         if self._cooperative:
             self._consumer.incremental_unassign(natives)
         else:
             self._consumer.unassign()
+
+    def _forget(self, gone: Iterable[TopicPartition]) -> None:
+        for where in gone:
+            for offsets in (self.positions, self.safe, self.committed):
+                offsets.pop(where, None)
 
     def _guarded(self, callback: OnClose, partitions: Sequence[TopicPartition]) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any, Final
 
 from headgate.api.record import SourceRecord
@@ -17,6 +18,13 @@ _RECORD_BYTES: Final = 500
 _COLUMNS: Final = ("key", "value", "timestamp", "partition")
 
 
+class End(Enum):
+    """How a task ends a transaction."""
+
+    COMMIT = "commit"
+    ABORT = "abort"
+
+
 @dataclass(frozen=True, slots=True)
 class Polled:
     """One poll: rows or records, and the offsets that stand behind them."""
@@ -25,19 +33,21 @@ class Polled:
     rows: int
     size: int
     offsets: tuple[tuple[Partition, Offset], ...]
+    end: End | None = None
+    """What the task wants of the transaction that this is the last of; None: it goes on."""
 
     @classmethod
-    def of(cls, content: SourceTable | Sequence[SourceRecord]) -> Polled:
+    def of(cls, content: SourceTable | Sequence[SourceRecord], end: End | None = None) -> Polled:
         if isinstance(content, SourceTable):
             known = content.source_partition is not None and content.source_offset is not None
             offsets = ((content.source_partition, content.source_offset),) if known else ()
-            return cls(content, content.table.num_rows, content.table.nbytes, offsets)  # type: ignore[arg-type]
+            return cls(content, content.table.num_rows, content.table.nbytes, offsets, end)  # type: ignore[arg-type]
         latest = {
             repr(record.source_partition): (record.source_partition, record.source_offset)
             for record in content
             if record.source_partition is not None and record.source_offset is not None
         }
-        return cls(content, len(content), len(content) * _RECORD_BYTES, tuple(latest.values()))
+        return cls(content, len(content), len(content) * _RECORD_BYTES, tuple(latest.values()), end)
 
     def record(self, row: int) -> SourceRecord:
         content = self.content
@@ -51,6 +61,16 @@ class Polled:
             source_partition=content.source_partition,
             source_offset=content.source_offset,
         )
+
+
+def ended(polled: Sequence[Polled]) -> list[list[Polled]]:
+    """Cut behind each that ends a transaction."""
+    parts: list[list[Polled]] = [[]]
+    for each in polled:
+        parts[-1].append(each)
+        if each.end is not None:
+            parts.append([])
+    return [part for part in parts if part]
 
 
 def joined(contents: Sequence[SourceTable | Sequence[SourceRecord]]) -> list[SourceTable | list[SourceRecord]]:

@@ -1,4 +1,4 @@
-"""The pump of a source task: what was polled, through Spark, to Kafka, in order, with the offsets behind it.
+"""The pump of a source task: what was polled, through Spark, to its outlet, in order.
 
 It has a thread of its own: a source may block in `poll` for as long as it likes, and what it polled before must not
 wait for that. While Spark runs one batch, the one before it is being sent and the next one polled.
@@ -6,26 +6,22 @@ wait for that. While Spark runs one batch, the one before it is being sent and t
 
 from __future__ import annotations
 
-import logging
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
-from headgate.api.record import SourceRecord
+from headgate.api.errors import ConnectError
 from headgate.api.task import SourceTable, SourceTask
 from headgate.log import about
 from headgate.metrics import SourceMetrics
-from headgate.model import Offset, Partition, TaskSpec
-from headgate.spark.control import Control, Stopped
-from headgate.spark.delivery import Delivery
-from headgate.spark.outcomes import Outcomes, Place
+from headgate.model import TaskSpec
+from headgate.spark.batch import Batch, Made, Origin, Outlet
+from headgate.spark.control import Control, Rewind, Stopped
+from headgate.spark.outcomes import Outcomes
 from headgate.spark.patience import result_of, sit_out
-from headgate.spark.polled import Polled, cut, joined
-from headgate.spark.refusals import Refusals
+from headgate.spark.polled import Polled, cut, ended, joined
 from headgate.spark.reporter import Reporter
 from headgate.spark.ride import Lane, Rides
 from headgate.spark.session import SparkEngine
@@ -33,44 +29,14 @@ from headgate.spark.topics import Topics
 
 if TYPE_CHECKING:
     from headgate.pipeline.blob import Job, Result
-    from headgate.pipeline.shelf import Payload, Shelf
-    from headgate.spark.runner import Listener, Offsets
-
-log = logging.getLogger(__name__)
+    from headgate.pipeline.shelf import Shelf
+    from headgate.spark.runner import Listener
 
 _BUFFER_BYTES: Final = 64 * 1024 * 1024
 """Polled and not yet on its way: more than this makes `poll` wait."""
 _BATCH_BYTES: Final = 16 * 1024 * 1024
 """Most of it that one Spark job takes."""
-
-Origin: TypeAlias = Callable[[int], SourceRecord]
-"""What a row was polled as."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    polled: Sequence[Polled]
-    rows: Sequence[int]
-    """Of each blob."""
-    payloads: Sequence[Payload]
-    results: Future[list[bytes]]
-
-    def place(self, row: int) -> Place | None:
-        """Where a row of a table came from; records know it themselves."""
-        for polled in self.polled:
-            if row < polled.rows:
-                content = polled.content
-                return (content.source_partition, content.source_offset) if isinstance(content, SourceTable) else None
-            row -= polled.rows
-        return None
-
-    def record(self, row: int) -> SourceRecord:
-        """What a row was polled as."""
-        for polled in self.polled:
-            if row < polled.rows:
-                return polled.record(row)
-            row -= polled.rows
-        raise IndexError(row)
+_OWN_OFFSETS: Final = "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
 
 
 class Pump:
@@ -81,9 +47,9 @@ class Pump:
         listener: Listener,
         engine: SparkEngine,
         rides: Rides,
-        offsets: Offsets,
         metrics: SourceMetrics,
         task: SourceTask,
+        outlet: Callable[[Reporter], Outlet],
     ) -> None:
         from headgate.pipeline.blob import pack_spec
         from headgate.spark.statements import Statements
@@ -93,29 +59,23 @@ class Pump:
         self._listener = listener
         self._engine = engine
         self._rides = rides
-        self._offsets = offsets
         self._metrics = metrics
         self._task = task
-        self._tells_records = type(task).commit_record is not SourceTask.commit_record
         self._lane = Lane(spec.id)
         self._statements = Statements(spec, engine, rides, self._lane, control)
         self._chain = pack_spec(self._statements.first)
         self._shelf: Shelf | None = None
         self._reporter = Reporter(spec, metrics.errors, lambda: not control.cancelled)
         self._outcomes = Outcomes(self._reporter, control, self._resubmit, self._wait_to_retry)
-        self._refusals = Refusals(self._reporter, metrics)
-        self._delivery = Delivery(spec.producer, lambda: not control.cancelled, self._refusals)
+        self._outlet = outlet(self._reporter)
         self._creation = Topics(spec, control)
         self._condition = threading.Condition()
         self._buffer: deque[Polled] = deque()
         self._buffered = 0
         self._draining = False
         self._closing = False
-        self._idle = True
         self._failure: BaseException | None = None
-        self._unstored: dict[str, tuple[Partition, Offset]] = {}
         self._topics: set[str] = set()
-        self._next_commit = time.monotonic() + spec.flush_interval_ms / 1000
         self._thread = threading.Thread(target=self._run, name=f"pump-{spec.id}", daemon=True)
 
     # --- from the task's thread ---------------------------------------------------------------------------------------
@@ -160,6 +120,12 @@ class Pump:
             self._buffer.clear()
             self._condition.notify_all()
         self._lane.close()
+        if self._thread.ident is None:  # it never came to that
+            self._outlet.close()
+
+    def join(self) -> None:
+        """After a Rewind: until the thread has ended."""
+        self._thread.join()
 
     # --- the pump's own thread ----------------------------------------------------------------------------------------
 
@@ -169,38 +135,46 @@ class Pump:
                 with self._engine.shelf() as self._shelf:
                     self._work()
             except BaseException as error:
+                failure = self._outlet.failed(error)
                 with self._condition:
-                    self._failure = error
+                    self._failure = failure
                     self._condition.notify_all()
                 # The task may sit in a poll that takes long: it must learn now that it has failed.
-                if isinstance(error, Exception):
-                    self._control.fail(error)
+                if isinstance(failure, Exception) and not isinstance(failure, Rewind):
+                    self._control.fail(failure)
                 self._task.stop_requested()
             finally:
                 self._reporter.close()
-                self._delivery.close()
+                self._outlet.close()
 
     def _work(self) -> None:
-        under_way: _Batch | None = None
+        under_way: list[Batch] = []
         while True:
-            polled = self._take(wait=under_way is None)
-            following = self._submit(polled) if polled else None
-            if under_way is not None:
-                self._send(under_way)
+            polled = self._take(wait=not under_way)
+            following = self._submit(polled) if polled else []
+            for batch in under_way:
+                self._hand_over(batch)
             under_way = following
-            if under_way is None:
-                if self._closing and not self._draining:
-                    return
-                self._commit_if_wanted()
-            elif time.monotonic() >= self._next_commit:
-                self._commit()
+            if under_way:
+                self._outlet.tend()
+                continue
+            if self._closing and not self._draining:
+                return
+            with self._condition:
+                draining = self._draining and not self._buffer
+            if draining:
+                self._outlet.settle()
+                with self._condition:
+                    self._draining = False
+                    self._condition.notify_all()
+            else:
+                self._outlet.tend()
 
     def _take(self, wait: bool) -> list[Polled]:
         """What was polled, up to one job's worth; nothing if there is something else to do."""
         with self._condition:
             if wait:
-                seconds = max(self._next_commit - time.monotonic(), 0.0) if self._unstored else None
-                self._condition.wait_for(lambda: self._buffer or self._draining or self._closing, seconds)
+                self._condition.wait_for(lambda: self._buffer or self._draining or self._closing, self._outlet.due())
             taken: list[Polled] = []
             size = 0
             while self._buffer and size < _BATCH_BYTES:
@@ -210,22 +184,31 @@ class Pump:
             self._condition.notify_all()
             return taken
 
-    def _submit(self, polled: Sequence[Polled]) -> _Batch:
+    def _submit(self, polled: Sequence[Polled]) -> list[Batch]:
+        """One job for all; a batch ends where its task ends a transaction."""
         from headgate.pipeline.blob import pack
 
-        jobs = self._jobs(polled)
-        blobs = [pack(job) for job, _ in jobs]
+        parts = [(part, self._jobs(part)) for part in ended(polled)]
+        jobs = [job for _, found in parts for job, _ in found]
+        blobs = [pack(job) for job in jobs]
         # Tables may lie on the shelf, and their blobs say little of their size.
         tables = sum(each.size for each in polled if isinstance(each.content, SourceTable))
-        results = self._rides.submit(self._spec.id, blobs, self._lane, max(tables, sum(map(len, blobs))))
-        return _Batch(polled, [rows for _, rows in jobs], [job.payload for job, _ in jobs], results)
+        size = max(tables, sum(map(len, blobs)))
+        results = self._rides.submit(self._spec.id, blobs, self._lane, size) if blobs else Future()
+        batches: list[Batch] = []
+        first = 0
+        for part, found in parts:
+            rows, payloads = [count for _, count in found], [job.payload for job, _ in found]
+            batches.append(Batch(part, rows, payloads, results, first))
+            first += len(found)
+        return batches
 
     def _jobs(self, polled: Sequence[Polled]) -> list[tuple[Job, int]]:
         """Each with the number of its rows."""
         from headgate.pipeline.blob import source_columns_job, source_records_job
 
         jobs: list[tuple[Job, int]] = []
-        for content in joined([each.content for each in polled]):
+        for content in joined([each.content for each in polled if each.rows]):
             if isinstance(content, SourceTable):
                 parts = cut(content)
                 jobs += [(source_columns_job(self._chain, part, self._shelf), part.table.num_rows) for part in parts]
@@ -233,30 +216,25 @@ class Pump:
                 jobs.append((source_records_job(self._chain, content), len(content)))
         return jobs
 
-    def _send(self, batch: _Batch) -> None:
+    def _hand_over(self, batch: Batch) -> None:
         from headgate.pipeline.shelf import drop
 
+        self._outlet.take(batch, self._made(batch))
+        for payload in batch.payloads:
+            drop(payload)
+
+    def _made(self, batch: Batch) -> Iterator[Made]:
+        """What the chain made of the batch; its topics exist."""
         for result, origin in self._results(batch):
             table = result.table()
             for topic in table.column("topic").unique().to_pylist():
                 self._see_topic(topic)
-            self._metrics.written.add(table.num_rows)
-            self._refusals.expect(self._delivery.count, table, origin)
-            self._delivery.send(table)
-        for payload in batch.payloads:
-            drop(payload)
-        for polled in batch.polled:
-            self._unstored |= {repr(partition): (partition, offset) for partition, offset in polled.offsets}
-            self._metrics.active -= polled.rows
-        if self._tells_records:
-            self._tell_records(batch.polled)
-        elif self._refusals.full:
-            self._arrived(self._spec.flush_timeout_ms / 1000)
+            yield table, origin
 
-    def _results(self, batch: _Batch) -> Iterator[tuple[Result, Origin]]:
-        """What the chain made of the batch; and each time, who knows what a row of it was made of."""
+    def _results(self, batch: Batch) -> Iterator[tuple[Result, Origin]]:
+        """And each time, who knows what a row of it was made of."""
         made = self._parts(batch)
-        if not self._statements:
+        if not (self._statements and batch.rows):
             yield from made
             return
         # Who knows what a statement made its rows of? They stand for the whole batch.
@@ -265,80 +243,32 @@ class Pump:
         for result in self._statements.after((each for each, _ in made), self._outcomes, self._shelf, lambda _: place):
             yield result, lambda _: last
 
-    def _parts(self, batch: _Batch) -> Iterator[tuple[Result, Origin]]:
+    def _parts(self, batch: Batch) -> Iterator[tuple[Result, Origin]]:
+        if not batch.rows:
+            return
         first = 0
-        results: list[bytes] = result_of(batch.results, self._control)
-        for data, rows in zip(results, batch.rows, strict=True):
+        results: list[bytes] = result_of(batch.results, self._control, self._outlet.tend)
+        for data, rows in zip(results[batch.first :], batch.rows, strict=False):
             at = first
             for result in self._outcomes.of(data, lambda row, first=first: batch.place(first + row)):  # type: ignore[misc]
                 yield result, lambda row, at=at: batch.record(at + row)  # type: ignore[misc]
                 at += result.rest.row if result.rest else 0
             first += rows
 
-    def _arrived(self, seconds: float) -> bool:
-        """Whether Kafka has answered for all that was sent, after this time at the most."""
-        arrived = self._delivery.flush(seconds)
-        if arrived:
-            self._refusals.forget()
-        return arrived
-
     def _resubmit(self, blob: bytes) -> Future[list[bytes]]:
         return self._rides.submit(self._spec.id, [blob], self._lane)
 
     def _wait_to_retry(self, seconds: float) -> None:
         try:
-            sit_out(seconds, self._control)
+            sit_out(seconds, self._control, self._outlet.tend)
         except Stopped:
-            self._commit()  # what was sent before
+            self._outlet.settle()  # what was sent before
             raise
 
     def _see_topic(self, topic: str) -> None:
         if topic not in self._topics:
+            if topic == self._outlet.forbidden:
+                raise ConnectError(_OWN_OFFSETS)
             self._creation.ensure(topic)
             self._topics.add(topic)
             self._listener.on_topic(topic)
-
-    def _tell_records(self, polled: Sequence[Polled]) -> None:
-        """Only for tasks that want to know of each record: they pay for it with a wait for Kafka's answer."""
-        while not self._arrived(self._spec.flush_timeout_ms / 1000):
-            self._control.check()
-            if self._control.cancelled:
-                raise Stopped("given up on while Kafka was slow")
-        for each in polled:
-            if not isinstance(each.content, SourceTable):
-                for record in each.content:
-                    self._task.commit_record(record)
-
-    # --- offsets ------------------------------------------------------------------------------------------------------
-
-    def _commit_if_wanted(self) -> None:
-        with self._condition:
-            draining = self._draining and not self._buffer
-        if draining or (self._unstored and time.monotonic() >= self._next_commit):
-            self._commit()
-        if draining:
-            with self._condition:
-                self._draining = False
-                self._condition.notify_all()
-
-    def _commit(self) -> None:
-        """Stores the offsets of all that was sent, once Kafka has it. A failure is tried again at the next interval."""
-        self._next_commit = time.monotonic() + self._spec.flush_interval_ms / 1000
-        if not self._unstored:
-            return
-        began = time.monotonic()
-        seconds = self._spec.flush_timeout_ms / 1000
-        if not (self._arrived(seconds) and self._reporter.flush(seconds)) or self._control.cancelled:
-            log.warning("Kafka has not acknowledged all records yet: offsets are not stored this time")
-            self._metrics.committed(began, ok=False)
-            return
-        offsets: list[tuple[Partition, Offset | None]] = list(self._unstored.values())
-        try:
-            self._offsets.put(self._spec.id.connector, offsets)
-        except Exception as error:  # whatever the store is made of; the records are in Kafka, so nothing is lost
-            log.error("Offsets could not be stored, will try again: %s", error)
-            self._metrics.committed(began, ok=False)
-            return
-        self._unstored.clear()
-        self._metrics.committed(began, ok=True)
-        self._task.commit()

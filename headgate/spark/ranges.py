@@ -6,12 +6,16 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from headgate.model import Config, TopicPartition
+from headgate.model import Config, TaskId, TopicPartition
 from headgate.pipeline.sink_chain import Output, SinkChain
-from headgate.spark.range_job import Ranges
+from headgate.spark.range_job import RangeJobs, Ranges
+from headgate.spark.ride import label
+from headgate.spark.session import SparkEngine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from headgate.pipeline.shelf import Shelf
 
 # Spark's source sets these itself and refuses them from outside.
 _OWNED: Final = frozenset(
@@ -32,6 +36,9 @@ _COLUMNS: Final = {
     "key": "key",
     "value": "value",
     "headers": "headers",
+    "original_topic": "topic AS original_topic",
+    "original_partition": "partition AS original_partition",
+    "original_offset": "offset AS original_offset",
 }
 _TEXT: Final = "make_valid_utf8(CAST({0} AS STRING)) AS {0}"
 _TYPES: Final = {
@@ -41,6 +48,9 @@ _TYPES: Final = {
     "timestamp": "bigint",
     "key": "string",
     "value": "string",
+    "original_topic": "string",
+    "original_partition": "int",
+    "original_offset": "bigint",
 }
 
 
@@ -51,9 +61,11 @@ class RangeFrames:
     consumer: Config
     chain: bytes
     output: Output
+    sink: SinkChain
 
-    def frame(self, session: SparkSession, ranges: Ranges, sink: SinkChain) -> DataFrame:
+    def frame(self, session: SparkSession, ranges: Ranges) -> DataFrame:
         """The ranges after the pipeline, with the columns of the output."""
+        sink = self.sink
         raw = self._raw(session, ranges, "headers" in sink.needed)
         if sink.passthrough:
             # Nothing here needs Python: the columns go as Spark has them.
@@ -88,6 +100,28 @@ class RangeFrames:
             .option("failOnDataLoss", "false")
             .load()
         )
+
+
+@dataclass(frozen=True, slots=True)
+class RangeReader:
+    """Reads ranges for one task; on its lane, whose jobs can be cancelled."""
+
+    task: TaskId
+    engine: SparkEngine
+    jobs: RangeJobs
+    frames: RangeFrames | None
+    """Where the task takes the frame itself."""
+
+    def read(self, ranges: Ranges, shelf: Shelf | None) -> DataFrame | list[bytes]:
+        """A frame, or packed results. Raises what explains Spark's error."""
+        try:
+            session = self.engine.session()
+            label(session.sparkContext, str(self.task), self.task.connector)
+            if self.frames is not None:
+                return self.frames.frame(session, ranges)
+            return self.jobs.read(session.sparkContext, ranges, shelf)
+        except Exception as error:
+            raise self.engine.explain(error) from error
 
 
 def chunks(ranges: Ranges, most: int) -> list[dict[TopicPartition, tuple[int, int]]]:

@@ -9,23 +9,16 @@ from collections.abc import Callable
 from typing import Protocol
 
 from headgate.log import about
-from headgate.metrics import SinkMetrics, SourceMetrics, TaskMetrics
-from headgate.model import ConnectorType, Offset, Partition, TargetState, TaskId, TaskSpec
+from headgate.metrics import SinkMetrics, SourceMetrics, TaskMetrics, Window
+from headgate.model import ConnectorType, TargetState, TaskId, TaskSpec
 from headgate.spark.control import Control, Stopped
 from headgate.spark.ride import Rides
 from headgate.spark.session import SparkEngine, SparkUnavailable
 from headgate.spark.sink_loop import SinkLoop
 from headgate.spark.source_loop import SourceLoop
+from headgate.spark.task_offsets import OffsetsFor, Store, shared
 
 log = logging.getLogger(__name__)
-
-
-class Offsets(Protocol):
-    """The source offsets that tasks read and commit."""
-
-    def get(self, connector: str, partitions: list[Partition]) -> list[Offset | None]: ...
-
-    def put(self, connector: str, offsets: list[tuple[Partition, Offset | None]]) -> None: ...
 
 
 class Listener(Protocol):
@@ -39,14 +32,19 @@ class Listener(Protocol):
 
     def on_topic(self, topic: str) -> None: ...
 
+    def await_fencing(self) -> None: ...
+
+    def confirm_start(self) -> None: ...
+
 
 class SparkTaskRunner:
     """Fits `runtime.ports.TaskRunner`. `metrics` has the counters of every task that lives."""
 
-    def __init__(self, engine: SparkEngine, rides: Rides, offsets: Offsets) -> None:
+    def __init__(self, engine: SparkEngine, rides: Rides, offsets: OffsetsFor | Store) -> None:
+        """`offsets`: one store for all tasks, or who gives each task its own."""
         self._engine = engine
         self._rides = rides
-        self._offsets = offsets
+        self._offsets_for = offsets if callable(offsets) else shared(offsets)
         self.metrics: dict[TaskId, TaskMetrics] = {}
 
     def start(self, spec: TaskSpec, listener: Listener) -> TaskThread:
@@ -54,8 +52,8 @@ class SparkTaskRunner:
         counters: TaskMetrics
         loop: SourceLoop | SinkLoop
         if spec.type is ConnectorType.SOURCE:
-            counters = SourceMetrics()
-            loop = SourceLoop(spec, control, listener, self._engine, self._rides, self._offsets, counters)
+            counters = SourceMetrics(transaction_size=Window() if spec.transaction else None)
+            loop = SourceLoop(spec, control, listener, self._engine, self._rides, self._offsets_for, counters)
         else:
             counters = SinkMetrics()
             loop = SinkLoop(spec, control, listener, self._engine, self._rides, counters)

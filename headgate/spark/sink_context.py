@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from headgate.model import TopicPartition
 from headgate.spark.partitions import Partitions
@@ -54,17 +54,25 @@ class RuntimeSinkContext:
         requested, self._commit_requested = self._commit_requested, False
         return requested
 
-    def take_seeks(self) -> dict[TopicPartition, int]:
+    @property
+    def wished(self) -> dict[TopicPartition, int]:
+        """Where the task wants to go on instead, of the partitions that it has."""
         held = self._partitions.assigned
-        seeks, self._seeks = {where: offset for where, offset in self._seeks.items() if where in held}, {}
-        return seeks
+        return {where: offset for where, offset in self._seeks.items() if where in held}
+
+    def take_seeks(self, partitions: Collection[TopicPartition] | None = None) -> dict[TopicPartition, int]:
+        """What was wished for these partitions, or for all that the task has; others are forgotten."""
+        wished = self.wished
+        taken = {where: offset for where, offset in wished.items() if partitions is None or where in partitions}
+        self._seeks = {where: offset for where, offset in wished.items() if where not in taken}
+        return taken
 
     def apply(self) -> None:
         """Grants what was wished for."""
         held = self._partitions.assigned
         seeks = self.take_seeks()
         if seeks:
-            self._partitions.seek(seeks)
+            self._partitions.rewind(seeks)
         if self.paused & held:
             self._partitions.pause_some(sorted(self.paused & held))
         if self._resumed:

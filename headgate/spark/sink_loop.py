@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from headgate.api.errors import RetriableError
@@ -24,9 +24,9 @@ from headgate.spark.outcomes import Outcomes
 from headgate.spark.partitions import Partitions
 from headgate.spark.patience import result_of, sit_out
 from headgate.spark.range_job import RangeJobs, Ranges
-from headgate.spark.ranges import RangeFrames, chunks
+from headgate.spark.ranges import RangeFrames, RangeReader, chunks
 from headgate.spark.reporter import Reporter
-from headgate.spark.ride import Lane, Rides, label
+from headgate.spark.ride import Lane, Rides
 from headgate.spark.session import SparkEngine
 from headgate.spark.sink_context import RuntimeSinkContext
 
@@ -80,6 +80,7 @@ class SinkLoop:
         self._topics: set[str] = set()
         self._record_bytes = 1000.0
         self._rebalances = self._rebalances_seen = 0
+        self._half_put = False
 
     def wake(self) -> None:
         """The loop looks at its control often enough."""
@@ -135,9 +136,16 @@ class SinkLoop:
         self._partitions = Partitions(spec.consumer, self._opened, self._closing, self._lost)
         self._context = RuntimeSinkContext(spec.config, self._partitions, self._reporter.errant(self._sink))
         self._task.context = self._context
-        self._commits = Commits(spec, self._task, self._partitions, self._reporter, self._metrics)
-        self._jobs = RangeJobs(spec.consumer, self._chain, self._output, self._sink.needed)
-        self._frames = RangeFrames(spec.consumer, self._chain, self._output)
+        self._commits = Commits(spec, self._task, self._context, self._partitions, self._reporter, self._metrics)
+        # A frame cannot tell of single records that failed, and a statement wants to see them all.
+        single = (self._sink.policy.plain or self._sink.passthrough) and not self._statements
+        frames = single and isinstance(self._task, FrameSinkTask)
+        self._ranges = RangeReader(
+            spec.id,
+            self._engine,
+            RangeJobs(spec.consumer, self._chain, self._output, self._sink.needed),
+            RangeFrames(spec.consumer, self._chain, self._output, self._sink) if frames else None,
+        )
 
     def _subscribe(self) -> None:
         topics = [topic.strip() for topic in self._spec.connector_config.get("topics", "").split(",") if topic.strip()]
@@ -155,7 +163,7 @@ class SinkLoop:
         try:
             held = list(self._partitions.positions)
             if held:
-                self._commits.commit()
+                self._commits.commit(closing=held)
                 self._task.close(held)
         finally:
             try:
@@ -169,16 +177,28 @@ class SinkLoop:
     def _step(self) -> None:
         waiting = self._under_way is None
         messages = self._partitions.fetch(self._most, _IDLE_S if waiting else 0)
+        if self._rebalances != self._rebalances_seen:
+            raise Rebalanced("partitions went while records were fetched")
         following = self._submit(messages) if messages else None
         self._finish_batch()
         self._under_way = following
-        self._context.apply()
+        self._grant()
         now = time.monotonic()
         if (now >= self._next_lag and self._under_way is None) or len(messages) >= self._most:
             self._look_behind(now)
         if self._commits.due or self._context.take_commit_request():
             self._finish_batch()
-            self._commits.commit()
+            self._commit()
+
+    def _grant(self) -> None:
+        """Does what the task wishes. What was fetched ahead is not what comes next when it wants to go elsewhere."""
+        if self._context.wished and self._under_way is not None:
+            self._drop_batch()
+        self._context.apply()
+
+    def _commit(self, closing: Sequence[TopicPartition] = ()) -> bool:
+        # One that was given up on may not write any more: another may have its partitions by now.
+        return self._control.cancelled or self._commits.commit(closing)
 
     def _submit(self, messages: Sequence[Any]) -> _Batch:
         from headgate.pipeline.blob import pack, sink_job
@@ -228,16 +248,26 @@ class SinkLoop:
             sit_out(seconds, self._control, self._partitions.keep_alive)
             self._partitions.resume(self._context.paused)
         if self._rebalances != self._rebalances_seen:
-            raise Rebalanced("partitions went before a record was to be tried again")
+            self._half_put = True
+            raise Rebalanced("partitions went before records were to be tried again")
 
     def _start_over(self) -> None:
-        self._under_way = self._partitions.failure = None
-        self._metrics.active = 0
+        self._partitions.failure = None
         if self._shelf is not None:
             self._shelf.clear()
-        for where, offset in dict(self._partitions.positions).items():
-            with suppress(Exception):  # one that was assigned just now begins there anyway
-                self._partitions.seek({where: offset})
+        if self._half_put:
+            # Records come again that were put and not committed. A task learns that as always: by close and open.
+            self._half_put = False
+            if self._partitions.assigned:
+                self._task.close(list(self._partitions.positions))
+                self._partitions.begin_anew()
+        self._drop_batch()
+
+    def _drop_batch(self) -> None:
+        """What was fetched and not put comes again."""
+        self._under_way = None
+        self._metrics.active = 0
+        self._partitions.go_back()
 
     def _done(self, following: Mapping[TopicPartition, int], count: int) -> None:
         self._metrics.active -= count
@@ -245,25 +275,19 @@ class SinkLoop:
         held |= {where: offset for where, offset in following.items() if where in held}
 
     def _put(self, content: Any, count: int) -> None:
-        """The same again after RetriableError, for as long as it takes or until the task is asked to stop."""
-        retrying = False
+        """The same again after RetriableError, until it goes, or the task is asked to stop, or partitions go."""
         while True:
             began = time.monotonic()
             try:
                 self._task.put(content)
                 self._metrics.put_ms.add((time.monotonic() - began) * 1000)
                 self._metrics.sent.add(count)
-                if retrying:
-                    self._partitions.resume(self._context.paused)
                 return
             except RetriableError as error:
                 self._metrics.errors.retries += 1
                 pause = self._context.take_timeout(_RETRY_S)
                 log.warning("put() failed and is tried again in %.1f s: %s", pause, error)
-                if not retrying:
-                    self._partitions.pause()
-                    retrying = True
-                sit_out(pause, self._control, self._partitions.keep_alive)
+                self._wait_to_retry(pause)
 
     def _see_topic(self, topic: str) -> None:
         if topic not in self._topics:
@@ -281,6 +305,7 @@ class SinkLoop:
 
     def _catch_up(self) -> None:
         self._finish_batch()
+        self._context.apply()
         self._partitions.pause()
         try:
             held = dict(self._partitions.positions)
@@ -293,8 +318,9 @@ class SinkLoop:
             with self._engine.shelf() as shelf:
                 self._read_ranges(ranges, shelf)
         finally:
-            self._partitions.seek(dict(self._partitions.positions))
+            self._partitions.go_back()
             self._partitions.resume(self._context.paused)
+        self._context.apply()
 
     def _read_ranges(self, ranges: Ranges, shelf: Shelf | None) -> None:
         total = sum(end - start for start, end in ranges.values())
@@ -304,34 +330,23 @@ class SinkLoop:
         most = _STATEMENT_RECORDS if self._statements else _RANGE_RECORDS
         parts = chunks(ranges, max(1000, min(most, int(_RANGE_BYTES / self._record_bytes))))
         for chunk in [*parts, None]:
-            following = (self._lane.submit(self._reading(chunk, shelf)), chunk) if chunk else None
+            following = (self._lane.submit(partial(self._ranges.read, chunk, shelf)), chunk) if chunk else None
             if ahead is not None and not self._take_range(*ahead):
-                return
+                break
             ahead = following
-            if self._commits.due:
-                self._commits.commit()
-        log.info("Caught up with %d records in %.1f s", total, time.monotonic() - began)
-
-    def _reading(self, ranges: Ranges, shelf: Shelf | None) -> Callable[[], Any]:
-        def read() -> Any:
-            try:
-                session = self._engine.session()
-                label(session.sparkContext, str(self._spec.id), self._spec.id.connector)
-                # A frame cannot tell of single records that failed, and a statement wants to see them all.
-                single = self._sink.policy.plain or self._sink.passthrough
-                if isinstance(self._task, FrameSinkTask) and single and not self._statements:
-                    return self._frames.frame(session, ranges, self._sink)
-                return self._jobs.read(session.sparkContext, ranges, shelf)
-            except Exception as error:
-                raise self._engine.explain(error) from error
-
-        return read
+            # What was read ahead does not come next, when the task refuses or wants to go elsewhere.
+            if self._context.wished or (self._commits.due and not self._commit()):
+                break
+        else:
+            log.info("Caught up with %d records in %.1f s", total, time.monotonic() - began)
+            return
+        self._engine.cancel(str(self._spec.id))
 
     def _take_range(self, results: Future[Any], ranges: Ranges) -> bool:
-        """Puts what the executors read; False when the task has to let go: paused, stopping, partitions gone."""
+        """Puts what the executors read; False when the task has to let go: paused, stopping, partitions gone, which may
+        have come back since, to begin elsewhere."""
         content = result_of(results, self._control, self._partitions.keep_alive)
-        if self._control.stopping or self._control.paused or not ranges.keys() <= self._partitions.positions.keys():
-            self._engine.cancel(str(self._spec.id))
+        if self._control.stopping or self._control.paused or self._rebalances != self._rebalances_seen:
             return False
         count = sum(end - start for start, end in ranges.values())
         for where in ranges:
@@ -351,7 +366,7 @@ class SinkLoop:
     def _pause(self) -> None:
         """Stays in the group with its offsets committed, and fetches nothing."""
         self._finish_batch()
-        self._commits.commit()
+        self._commit()
         self._partitions.pause()
         self._report_paused()
         while self._control.paused and self._control.wait(_IDLE_S):
@@ -369,14 +384,14 @@ class SinkLoop:
         log.info("Partitions assigned: %s", ", ".join(map(str, partitions)))
         self._task.open(partitions)
         self._next_lag = 0.0
-        return self._context.take_seeks()
+        return self._context.take_seeks(partitions)
 
     def _closing(self, partitions: Sequence[TopicPartition]) -> None:
         self._rebalances += 1
         try:
             self._finish_batch()
         finally:
-            self._commits.commit()
+            self._commit(closing=partitions)
             self._task.close(partitions)
 
     def _lost(self, partitions: Sequence[TopicPartition]) -> None:

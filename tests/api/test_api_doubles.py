@@ -9,8 +9,10 @@ from headgate.api import (
     SinkRecord,
     SinkTaskContext,
     SourceConnectorContext,
+    SourceRecord,
     SourceTaskContext,
     TopicPartition,
+    TransactionContext,
 )
 from headgate.api.testing import (
     MemoryConnectorContext,
@@ -18,6 +20,7 @@ from headgate.api.testing import (
     MemoryReporter,
     MemorySinkTaskContext,
     MemorySourceTaskContext,
+    MemoryTransactionContext,
 )
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -31,6 +34,7 @@ def test_the_doubles_fit_the_protocols() -> None:
     source: SourceTaskContext = MemorySourceTaskContext({})
     sink: SinkTaskContext = MemorySinkTaskContext({})
     reporter: ErrantRecordReporter = MemoryReporter()
+    transactions: TransactionContext = MemoryTransactionContext()
     for double, protocol in (
         (offsets, OffsetReader),
         (connector, ConnectorContext),
@@ -38,6 +42,7 @@ def test_the_doubles_fit_the_protocols() -> None:
         (source, SourceTaskContext),
         (sink, SinkTaskContext),
         (reporter, ErrantRecordReporter),
+        (transactions, TransactionContext),
     ):
         names = {name for name in vars(protocol) if not name.startswith("_")}
         assert names <= set(dir(double)), f"{type(double).__name__} lacks {names - set(dir(double))}"
@@ -49,6 +54,18 @@ def test_offsets_are_found_by_the_content_of_their_partition() -> None:
     assert offsets.offsets([{"a": 1}, {"a": 1, "b": 2}]) == [None, {"position": 3}]
     offsets.commit({"a": 1, "b": 2}, None)
     assert offsets.offset({"a": 1, "b": 2}) is None
+
+
+def test_a_transaction_context_remembers() -> None:
+    transactions = MemoryTransactionContext()
+    context = MemorySourceTaskContext({}, transaction_context=transactions)
+    assert context.transaction_context is transactions
+    assert MemorySourceTaskContext({}).transaction_context is None
+    record = SourceRecord(topic="t")
+    transactions.commit_transaction(record)
+    transactions.commit_transaction()
+    transactions.abort_transaction()
+    assert (transactions.commits, transactions.aborts) == ([record, None], [None])
 
 
 def test_a_connector_context_remembers() -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx2
 
@@ -20,6 +21,7 @@ T = TypeVar("T")
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+_REBALANCE = "Cannot complete request"
 PLUGINS = Path(__file__).parent.parent / "plugins"
 
 
@@ -72,20 +74,22 @@ class Worker:
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def await_ready(self, seconds: float = 90.0) -> Worker:
+    def await_ready(self, seconds: float = 240.0) -> Worker:
         await_(self.healthy, f"worker {self.name} is ready (log: {self.tail()})", seconds)
-        return self
-
-    def await_spark(self, seconds: float = 180.0) -> Worker:
-        """Tasks wait for Spark. Tests of what happens to tasks should not."""
-        said = " is ready on "
-        await_(lambda: said in self.log.read_text(errors="replace"), f"Spark of {self.name} is ready", seconds)
         return self
 
     def healthy(self) -> bool:
         assert self.running, f"worker {self.name} has ended: {self.tail()}"
         try:
             return self.http.get("/health").status_code == 200
+        except httpx2.TransportError:
+            return False
+
+    def answers(self) -> bool:
+        """Whatever it says."""
+        assert self.running, f"worker {self.name} has ended: {self.tail()}"
+        try:
+            return bool(self.http.get("/health").content)
         except httpx2.TransportError:
             return False
 
@@ -132,7 +136,7 @@ class Worker:
         deadline = time.monotonic() + seconds
         while True:
             answer = self.http.request(method, path, **options)
-            if answer.status_code != 409 or time.monotonic() > deadline or 409 in expected:
+            if answer.status_code != 409 or time.monotonic() > deadline or _REBALANCE not in answer.text:
                 break
             time.sleep(0.1)
         assert answer.status_code in expected, f"{method} {path} at {self.name}: {answer.status_code} {answer.text}"
@@ -140,7 +144,11 @@ class Worker:
 
     def create(self, name: str, config: Mapping[str, str], state: str | None = None) -> Any:
         body = {"name": name, "config": dict(config), **({"initial_state": state} if state else {})}
-        return self.settle("POST", "/connectors", 201, json=body)
+        created = self.settle("POST", "/connectors", 201, json=body)
+        # The leader has it; this worker reads it from Kafka.
+        path = f"/connectors/{quote(name, safe='')}"
+        await_(lambda: self.http.get(path).status_code == 200, f"{self.name} knows {name}")
+        return created
 
     def put(self, name: str, verb: str) -> Any:
         return self.settle("PUT", f"/connectors/{name}/{verb}", 202, 204)
@@ -299,9 +307,13 @@ class Faulty:
             "fail.while": str(self._flag),
             "log": str(self._log),
             "tasks": str(tasks),
-            "tasks.max": str(tasks),
+            "tasks.max": str(max(tasks, 1)),
             **{key.replace("_", "."): value for key, value in more.items()},
         }
+
+    def named(self, more: str) -> str:
+        """A name of its own, for tests with several connectors."""
+        return f"{self._name}-{more}"
 
     def heal(self) -> None:
         self._flag.unlink(missing_ok=True)

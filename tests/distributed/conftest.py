@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from cluster_harness import Cluster, Faulty, cluster
 from lab import Flow, Lab
+from sightings import Sightings
 
 from headgate.dev.broker import Broker
 
@@ -38,6 +39,13 @@ def flow(lab: Lab, tmp_path: Path, name: str) -> Flow:
     made = Flow(tmp_path, name)
     made.create(lab.workers[0])
     return made
+
+
+@pytest.fixture
+def seen(lab: Lab, topic: str) -> Iterator[Sightings]:
+    """What witnesses tell in the topic."""
+    with Sightings(lab.broker.bootstrap, topic) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)

@@ -127,10 +127,16 @@ class Lab:
             found.append(f"what runs is {held}")
         return found
 
-    def sightings(self, topic: str) -> list[dict[str, Any]]:
-        """What witnesses have told there, in the order of time."""
-        found = [record.value for record in read_topic(self.broker.bootstrap, topic)]
-        return sorted(found, key=lambda told: float(told["at"]))
+    def await_quiet(self, seconds: float = 2.0) -> None:
+        """No rebalance is under way, nor about to come."""
+        told, since = "", time.monotonic()
+        deadline = since + 60
+        while time.monotonic() < since + seconds:
+            assert time.monotonic() < deadline, "one rebalance follows the other"
+            now = "".join(last_joined(worker) for worker in self.workers)
+            if now != told:
+                told, since = now, time.monotonic()
+            time.sleep(0.1)
 
     def stored(self, key: str) -> list[Any]:
         """All values of a key in the config topic."""
@@ -145,11 +151,22 @@ class Lab:
 
 
 def metrics(worker: Worker) -> tuple[set[tuple[str, int]], int]:
-    """What really runs there: the tasks with their numbers, and how many connectors."""
+    """What really runs there, whether it was given up on or not: the tasks with their numbers; and how many connectors
+    it has."""
     text = worker.http.get("/metrics").text
     tasks = re.findall(r'^kafka_connect_connector_task_running_ratio\{connector="(.*)",task="(\d+)"\}', text, re.M)
-    counts = re.findall(r"^kafka_connect_worker_connector_count (\S+)", text, re.M)
-    return {(name, int(number)) for name, number in tasks}, int(float(counts[0])) if counts else -1
+    return {(name, int(number)) for name, number in tasks}, _count(text, "connector")
+
+
+def has_nothing(worker: Worker) -> bool:
+    """Whether it has given up all connectors and tasks."""
+    text = worker.http.get("/metrics").text
+    return _count(text, "connector") == _count(text, "task") == 0
+
+
+def _count(text: str, kind: str) -> int:
+    found = re.findall(rf"^kafka_connect_worker_{kind}_count (\S+)", text, re.M)
+    return int(float(found[0])) if found else -1
 
 
 def _has_spark(worker: Worker) -> bool:
@@ -177,10 +194,15 @@ def _untrue(
     ]
 
 
-def named_leader(worker: Worker) -> str:
-    """The URL of the leader of the last rebalance that this worker has seen."""
+def last_joined(worker: Worker) -> str:
+    """What its log says of the last rebalance that it has seen."""
     told = [line for line in worker.log.read_text(errors="replace").splitlines() if " led by " in line]
-    return told[-1].rsplit(" led by ", 1)[1].strip().rstrip("/") if told else ""
+    return told[-1] if told else ""
+
+
+def named_leader(worker: Worker) -> str:
+    """The URL of the leader of that rebalance."""
+    return last_joined(worker).rpartition(" led by ")[2].partition(" ")[0].rstrip("/")
 
 
 class Flow:
@@ -235,37 +257,3 @@ class Flow:
         out = lines(self._out)
         assert set(out) == {f"line {number}" for number in range(self.written)}
         return len(out) - len(set(out))
-
-
-def unbroken(told: list[dict[str, Any]], tasks: int) -> bool:
-    """Whether witnesses have told every number of every task."""
-    numbers = [{each["number"] for each in told if each["task"] == task} for task in range(tasks)]
-    return all(found and found == set(range(len(found))) for found in numbers)
-
-
-def side_by_side(told: list[dict[str, Any]], since: float) -> dict[tuple[int, str, str], float]:
-    """How long two instances of a task were at work after that time, in seconds, by task and instances."""
-    spans: dict[tuple[int, str], tuple[float, float]] = {}
-    for each in told:
-        if each["at"] >= since:
-            first, _ = spans.setdefault((each["task"], each["instance"]), (each["at"], each["at"]))
-            spans[each["task"], each["instance"]] = first, each["at"]
-    return {
-        (task, one, other): seconds
-        for (task, one), (other_task, other) in itertools.combinations(spans, 2)
-        if task == other_task
-        if (seconds := _common(spans[task, one], spans[other_task, other])) > 0
-    }
-
-
-def _common(one: tuple[float, float], other: tuple[float, float]) -> float:
-    return min(one[1], other[1]) - max(one[0], other[0])
-
-
-def witness_config(topic: str, tasks: int, **more: str) -> dict[str, str]:
-    return {
-        "connector.class": "witness.Witness",
-        "topic": topic,
-        "tasks.max": str(tasks),
-        **{key.replace("_", "."): value for key, value in more.items()},
-    }

@@ -7,7 +7,8 @@ from typing import Final
 
 import pytest
 from cluster_harness import await_
-from lab import SESSION_S, Flow, Lab, unbroken, witness_config
+from lab import SESSION_S, Flow, Lab
+from sightings import Sightings, witness_config
 
 pytestmark = pytest.mark.spark
 
@@ -15,7 +16,7 @@ PATIENCE_S: Final = SESSION_S + 5
 
 
 @pytest.mark.parametrize("victim", ["follower", "leader"])
-def test_others_do_its_work(lab: Lab, flow: Flow, name: str, topic: str, victim: str) -> None:
+def test_others_do_its_work(lab: Lab, flow: Flow, seen: Sightings, name: str, topic: str, victim: str) -> None:
     lab.workers[0].create(name, witness_config(topic, 4))
     expected = {**flow.expected, name: 4}
     lab.await_whole(expected)
@@ -31,11 +32,10 @@ def test_others_do_its_work(lab: Lab, flow: Flow, name: str, topic: str, victim:
     doubled = flow.await_all()
     print(f"\nThe {victim} was killed; all ran elsewhere after {ran:.1f} s, lines came out after {came:.1f} s")
     print(f"{doubled} of {flow.written} lines came more than once")
-    assert unbroken(lab.sightings(topic), 4)
     assert max(ran, came) < PATIENCE_S
 
     dies.start().await_ready()
     lab.await_whole(expected)
     flow.write(100)
     flow.await_all()
-    assert unbroken(lab.sightings(topic), 4)
+    assert seen.unbroken(4)

@@ -9,7 +9,8 @@ from typing import Final
 
 import pytest
 from cluster_harness import await_
-from lab import SESSION_S, Flow, Lab, named_leader, side_by_side, unbroken, witness_config
+from lab import SESSION_S, Flow, Lab, named_leader
+from sightings import Sightings, witness_config
 
 pytestmark = pytest.mark.spark
 
@@ -17,57 +18,56 @@ SOON_S: Final = 5.0
 """A worker that wakes up learns that its place is gone from its next heartbeat, and stops when it has joined again."""
 
 
-def test_a_short_pause_moves_nothing(lab: Lab, flow: Flow, name: str, topic: str) -> None:
+def test_a_short_pause_moves_nothing(lab: Lab, flow: Flow, seen: Sightings, name: str, topic: str) -> None:
     lab.workers[0].create(name, witness_config(topic, 3))
     expected = {**flow.expected, name: 3}
     lab.await_whole(expected)
     sleeper = lab.a_follower_with(name)
     with flow.flowing():
-        await_(lambda: len({told["task"] for told in lab.sightings(topic)}) == 3, "all witnesses")
-        before = {told["instance"] for told in lab.sightings(topic)}
+        await_(lambda: seen.tasks_since(0) == {0, 1, 2}, "all witnesses")
+        before = seen.instances()
         sleeper.signal(signal.SIGSTOP)
         time.sleep(SESSION_S / 2)
         sleeper.signal(signal.SIGCONT)
         woken = time.monotonic()
-        await_(
-            lambda: any(told["pid"] == sleeper.pid for told in lab.sightings(topic) if told["at"] > woken),
-            "it goes on",
-        )
+        await_(lambda: seen.of(sleeper.pid, woken), "it goes on")
         lab.await_whole(expected)
     flow.await_all()
-    told = lab.sightings(topic)
-    assert {each["instance"] for each in told} == before
-    assert unbroken(told, 3)
+    assert seen.instances() == before
+    assert seen.unbroken(3)
 
 
-def test_what_it_held_is_done_elsewhere_and_soon_only_there(lab: Lab, flow: Flow, name: str, topic: str) -> None:
+def test_what_it_held_is_done_elsewhere_and_soon_only_there(
+    lab: Lab, flow: Flow, seen: Sightings, name: str, topic: str
+) -> None:
     lab.workers[0].create(name, witness_config(topic, 3))
     expected = {**flow.expected, name: 3}
     lab.await_whole(expected)
     sleeper = lab.a_follower_with(name)
     with flow.flowing():
-        await_(lambda: any(told["pid"] == sleeper.pid for told in lab.sightings(topic)), "its witness")
+        await_(lambda: seen.of(sleeper.pid), "its witness")
         sleeper.signal(signal.SIGSTOP)
         lab.await_whole(expected, without=sleeper)
-        old = {told["instance"] for told in lab.sightings(topic) if told["pid"] == sleeper.pid}
+        old = {each.instance for each in seen.all() if each.pid == sleeper.pid}
         sleeper.signal(signal.SIGCONT)
         woken = time.monotonic()
         await_(lambda: lab.wrong(expected), "it is noticed that it is back", 30)
         lab.await_whole(expected)
         settled = time.monotonic()
     doubled = flow.await_all()
-    told = lab.sightings(topic)
-    last = max(each["at"] for each in told if each["instance"] in old)
+    last = max(each.at for each in seen.all() if each.instance in old)
     print(
         f"\nAwake, it went on with what it held for {max(last - woken, 0):.1f} s; settled after {settled - woken:.1f} s"
     )
     print(f"{doubled} of {flow.written} lines came more than once")
     assert last - woken < SOON_S
-    assert side_by_side(told, woken + SOON_S) == {}
-    assert unbroken(told, 3)
+    assert seen.side_by_side(woken + SOON_S) == {}
+    assert seen.unbroken(3)
 
 
-def test_a_leader_that_wakes_up_when_another_leads(lab: Lab, flow: Flow, name: str, topic: str) -> None:
+def test_a_leader_that_wakes_up_when_another_leads(
+    lab: Lab, flow: Flow, seen: Sightings, name: str, topic: str
+) -> None:
     """It may still write, for a moment, what only the leader may: as any other write, that counts once and for all."""
     lab.workers[0].create(name, witness_config(topic, 3, label="first"))
     expected = {**flow.expected, name: 3}
@@ -94,7 +94,7 @@ def test_a_leader_that_wakes_up_when_another_leads(lab: Lab, flow: Flow, name: s
         assert codes[1] in (201, 409)
         assert codes[2] in (202, 409)
         if codes[1] == 201:
-            expected[late["name"]] = 1
+            expected[f"{name}-late"] = 1
         lab.await_whole(expected)
     flow.await_all()
 
@@ -105,7 +105,5 @@ def test_a_leader_that_wakes_up_when_another_leads(lab: Lab, flow: Flow, name: s
     assert len(lab.stored(f"connector-{name}-late")) == (codes[1] == 201)
     for worker in lab.workers:
         assert worker.call("GET", path, 200) == written[-1]["properties"]
-    await_(
-        lambda: {told["label"] for told in lab.sightings(topic)[-10:]} == {labels[-1]}, "all tasks run what is stored"
-    )
-    assert unbroken(lab.sightings(topic), 3)
+    await_(lambda: {each.label for each in seen.all()[-10:]} == {labels[-1]}, "all tasks run what is stored")
+    assert seen.unbroken(3)

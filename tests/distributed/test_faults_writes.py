@@ -8,7 +8,8 @@ from typing import Final
 
 import pytest
 from cluster_harness import Worker, await_
-from lab import Lab, unbroken, witness_config
+from lab import Lab
+from sightings import Sightings, witness_config
 
 pytestmark = pytest.mark.spark
 
@@ -16,7 +17,7 @@ ROUNDS: Final = 6
 _STATES: Final = {"STARTED": ("RUNNING", 2), "PAUSED": ("PAUSED", 2), "STOPPED": ("STOPPED", 0)}
 
 
-def test_all_workers_at_once(lab: Lab, name: str, topic: str) -> None:
+def test_all_workers_at_once(lab: Lab, seen: Sightings, name: str, topic: str) -> None:
     lab.workers[0].create(name, witness_config(topic, 2))
     lab.await_whole({name: 2})
     with ThreadPoolExecutor(len(lab.workers)) as writing:
@@ -35,10 +36,10 @@ def test_all_workers_at_once(lab: Lab, name: str, topic: str) -> None:
     lab.workers[1].put(name, "resume")
     lab.await_whole({name: 2})
     await_(
-        lambda: [told["label"] for told in lab.sightings(topic)[-6:]] == [config["label"]] * 6,
+        lambda: [each.label for each in seen.all()[-6:]] == [config["label"]] * 6,
         "its tasks run by the last config",
     )
-    assert unbroken(lab.sightings(topic), 2)
+    assert seen.unbroken(2)
 
 
 def _write(worker: Worker, name: str, topic: str) -> Counter[int]:
@@ -69,12 +70,22 @@ def test_the_last_command_counts_whoever_is_asked(lab: Lab, name: str, topic: st
     lab.await_whole({name: 1})
 
 
-def test_resumed_while_it_still_stops(lab: Lab, name: str, topic: str) -> None:
+def test_resumed_while_it_still_stops(lab: Lab, seen: Sightings, name: str, topic: str) -> None:
     """Its tasks are gone from the config topic when it is resumed: it has to make new ones, though it never stopped."""
-    lab.workers[0].create(name, witness_config(topic, 2, stop_ms="1000"))
-    lab.await_whole({name: 2})
-    for worker in lab.workers:
+    lab.workers[0].create(name, witness_config(topic, 3, stop_ms="1000"))
+    known: set[str] = set()
+
+    def await_new_tasks() -> None:
+        await_(
+            lambda: {each.task for each in seen.all() if each.instance not in known} == {0, 1, 2},
+            "new tasks are at work",
+        )
+        lab.await_whole({name: 3})
+        known.update(seen.instances())
+
+    for worker in lab.workers[:2]:
+        await_new_tasks()
         lab.cluster.leader().settle("PUT", f"/connectors/{name}/stop", 204)
         worker.put(name, "resume")
-        lab.await_whole({name: 2})
-    assert unbroken(lab.sightings(topic), 2)
+    await_new_tasks()
+    assert seen.unbroken(3)

@@ -1,4 +1,4 @@
-"""What stands in the internal topics, read by a plain consumer as any other program would."""
+"""Topics as any other program sees them: made, and read by a plain consumer."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,8 @@ class TopicRecord:
     key: str
     value: Any
     """Parsed JSON; None for a tombstone."""
+    timestamp: int
+    """Milliseconds, by the clock of who wrote it."""
 
 
 def read_topic(bootstrap: str, topic: str, seconds: float = 20.0) -> list[TopicRecord]:
@@ -51,11 +54,19 @@ def read_topic(bootstrap: str, topic: str, seconds: float = 20.0) -> list[TopicR
                     message.offset(),
                     (key or b"").decode(),
                     None if value is None else json.loads(value),
+                    message.timestamp()[1],
                 )
             )
         return found
     finally:
         consumer.close()
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int = 1, **configs: str) -> None:
+    """Returns when it is there."""
+    settings = {key.replace("_", "."): value for key, value in configs.items()}
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])[topic].result(20)
 
 
 def about(records: list[TopicRecord], name: str) -> list[TopicRecord]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from exactly_once_support import Bench
 from harness import Client, worker_settings
+from proxy import Proxy
 
 from headgate.cli.assembly import StandaloneWorker
 from headgate.dev.broker import Broker
+from headgate.dev.server_config import Listener
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +40,38 @@ def name(unique: Callable[[str], str]) -> str:
 @pytest.fixture
 def topic(unique: Callable[[str], str]) -> str:
     return unique("topic")
+
+
+# --- transactions: tests of them spoil what goes to and fro, on a broker of their own ---------------------------------
+
+
+@pytest.fixture(scope="session")
+def transaction_doors() -> Iterator[tuple[Broker, Proxy]]:
+    # Transactions that are too old are looked for that often: not every 10 s.
+    often = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "300"}
+    with Proxy() as proxy:
+        listeners = [Listener("PROXY", advertised=proxy.address)]
+        with Broker(properties=often, listeners=listeners, heap="512m") as running:
+            proxy.upstream = running.address("PROXY")
+            yield running, proxy
+
+
+@pytest.fixture
+def bench(
+    worker: StandaloneWorker, transaction_doors: tuple[Broker, Proxy], unique: Callable[[str], str]
+) -> Iterator[Bench]:
+    """A source connector of its own, with transactions."""
+    made = Bench(worker, transaction_doors[0].bootstrap, unique("eos"))
+    with made.open:
+        yield made
+
+
+@pytest.fixture
+def proxy(transaction_doors: tuple[Broker, Proxy]) -> Iterator[Proxy]:
+    """Without rules at first. Fails the test when a rule was never met, or met what it is not for."""
+    proxy = transaction_doors[1]
+    proxy.clear()
+    yield proxy
+    problems = [*proxy.problems, *(f"no message came for {rule}" for rule in proxy.unmet())]
+    proxy.clear()
+    assert not problems

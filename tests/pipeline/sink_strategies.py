@@ -228,7 +228,10 @@ PREDICATES = st.none() | st.one_of(
 GUARDED = st.tuples(THE_THREE | OTHERS, PREDICATES, st.booleans()).map(
     lambda drawn: StepSpec(drawn[0].alias, drawn[0].transform, drawn[1], drawn[2])
 )
-COLUMNS = st.lists(st.sampled_from(ALL), unique=True).map(lambda names: ("value", *(n for n in names if n != "value")))
+ORIGINAL = ("original_topic", "original_partition", "original_offset")
+COLUMNS = st.lists(st.sampled_from((*ALL, *ORIGINAL)), unique=True).map(
+    lambda names: ("value", *(n for n in names if n != "value"))
+)
 POLICIES = st.sampled_from(
     [{}, TOLERANT, {**TOLERANT, "errors.deadletterqueue.topic.name": "dead"}, {"errors.tolerance": "all"}]
     + [{**TOLERANT, "errors.retry.timeout": timeout} for timeout in ("-1", "1000")]

@@ -131,6 +131,27 @@ def test_a_table_has_the_columns_of_the_output(steps: tuple[StepSpec, ...]) -> N
     ]
 
 
+ORIGINAL = ("original_topic", "original_partition", "original_offset")
+
+
+@pytest.mark.parametrize(
+    ("steps", "value", "topic"), [((), TEXT, "t"), ((), JSON, "t"), ((step(Reroute),), TEXT, "t-new")]
+)
+def test_original_columns_stay_what_kafka_says_and_change_no_text(
+    steps: tuple[StepSpec, ...], value: PluginSpec, topic: str
+) -> None:
+    made = chain(*steps, output=Output(Kind.TABLE, ("value", "topic", *ORIGINAL)), value=value)
+    alone = chain(*steps, value=value)
+    assert made.passthrough is alone.passthrough
+    batch = consumed([b'"a"', b"2"])
+    table = made.table(batch.select([name for name in CONSUMED.names if name in made.needed]))
+    assert table.select(["topic", *ORIGINAL]).to_pylist() == [
+        {"topic": topic, "original_topic": "t", "original_partition": 3, "original_offset": offset}
+        for offset in (10, 11)
+    ]
+    assert values(table) == values(alone.table(batch))
+
+
 @pytest.mark.parametrize("steps", [(), (step(FailOn, {"value": "never"}),)])
 @pytest.mark.parametrize(
     ("value", "form", "data", "expected"),

@@ -177,6 +177,18 @@ class CrashingTransform(Transform[Any]):
         return record
 
 
+class MortalTransform(Transform[Any]):
+    """Takes its Python worker with it, once for each file in a folder."""
+
+    config = ConfigDef(Key("lives", STRING, doc="The folder."))
+
+    def apply(self, record: Any) -> Any:
+        for life in Path(self.settings["lives"]).iterdir():
+            life.unlink()
+            os._exit(77)
+        return record
+
+
 class FailingTransform(Transform[Any]):
     def apply(self, record: Any) -> Any:
         if record.value == "bad":

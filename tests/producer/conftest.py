@@ -11,8 +11,7 @@ from typing import Any, Final
 
 import pytest
 from access import JAAS
-from confluent_kafka.admin import AdminClient, NewTopic
-from job import Job, MakeJob
+from job import Job, MakeJob, make_job, warm
 from proxy import Proxy
 
 from headgate.dev.broker import Broker
@@ -36,6 +35,7 @@ def doors() -> Iterator[tuple[Broker, Proxy]]:
         listeners = [Listener("PROXY", advertised=proxy.address), Listener("SASL", "SASL_PLAINTEXT")]
         with Broker(properties=PROPERTIES, listeners=listeners, heap="256m") as broker:
             proxy.upstream = broker.address("PROXY")
+            warm(broker.bootstrap)
             yield broker, proxy
 
 
@@ -50,7 +50,8 @@ def proxy(doors: tuple[Broker, Proxy]) -> Iterator[Proxy]:
     proxy = doors[1]
     proxy.clear()
     yield proxy
-    problems = [*proxy.problems, *(f"no message came for {rule}" for rule in proxy.unmet())]
+    proxy.heal()
+    problems = list(proxy.problems)
     proxy.clear()
     assert not problems
 
@@ -62,12 +63,7 @@ def new_job(request: pytest.FixtureRequest, unique: Callable[[str], str]) -> Ite
 
     def make(broker: Broker | None = None, *, topic: dict[str, str] | None = None, **settings: Any) -> Job:
         broker = broker or request.getfixturevalue("broker")
-        source, target, group, task = (f"{unique(name)}-{len(jobs)}" for name in ("source", "target", "group", "task"))
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
-        for made in admin.create_topics([NewTopic(source, 1), NewTopic(target, 1, config=topic or {})]).values():
-            made.result(20)
-        more = {key.replace("_", "."): value for key, value in settings.items()}
-        job = Job(broker.bootstrap, source, target, group, task, more)
+        job = make_job(broker.bootstrap, lambda name: f"{unique(name)}-{len(jobs)}", topic, **settings)
         jobs.append(job)
         return job
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import checks
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 if TYPE_CHECKING:
     from headgate.producer import TransactionalProducer
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 INPUTS: Final = tuple(b"input-%d" % number for number in range(6))
 T: Final = 20.0
 """Seconds that a healthy broker may take for one call, on a busy machine."""
+SHORT_MS: Final = 2000
+"""A limit that a case waits out. What has to succeed with the same limit needs tens of milliseconds."""
+IN_VAIN: Final = 3.0
+"""Seconds for a call that must fail: enough for the broker to be asked, whatever it says then."""
 
 
 @dataclass
@@ -92,6 +97,24 @@ class Job:
 
 
 MakeJob = Callable[..., Job]
+
+
+def make_job(bootstrap: str, named: Callable[[str], str], topic: dict[str, str] | None = None, **settings: Any) -> Job:
+    """A job with topics of its own; `topic` is the configuration of its output."""
+    source, target, group, task = map(named, ("source", "target", "group", "task"))
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    for made in admin.create_topics([NewTopic(source, 1), NewTopic(target, 1, config=topic or {})]).values():
+        made.result(20)
+    more = {key.replace("_", "."): value for key, value in settings.items()}
+    return Job(bootstrap, source, target, group, task, more)
+
+
+def warm(bootstrap: str) -> None:
+    """The first transaction of a broker. It takes seconds, since the coordinators make their topics only then, and no
+    case with a short limit may be the one that waits for that."""
+    job = make_job(bootstrap, lambda name: f"{name}-of-nobody")
+    with job.open:
+        job.move(job.start(), 0, 1)
 
 
 def assert_finished(job: Job, producer: TransactionalProducer, why: type[Exception]) -> None:

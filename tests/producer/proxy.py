@@ -75,7 +75,7 @@ class Proxy:
         self.seen: list[Asked] = []
         """Each request since the last `clear`."""
         self.problems: list[str] = []
-        """What makes a test worthless: a rule met a message in a version that it is not for."""
+        """What makes a test worthless: a rule that met nothing, or a message in a version that it is not for."""
         self._rules: list[Rule] = []
         self._thread = threading.Thread(target=lambda: asyncio.run(self._main()), name="proxy", daemon=True)
         self._ready = threading.Event()
@@ -99,6 +99,11 @@ class Proxy:
     def unmet(self) -> list[Rule]:
         """Rules that no message came for: what they were for was not tested."""
         return [rule for rule in self._rules if not rule.hits]
+
+    def heal(self) -> None:
+        """No rule holds any longer; one that was not met so far is a problem."""
+        self.problems += [f"no message came for {rule}" for rule in self.unmet()]
+        self._rules.clear()
 
     def clear(self) -> None:
         """Forget rules, requests and problems; connections stay."""

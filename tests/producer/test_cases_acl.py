@@ -72,6 +72,7 @@ def test_case_09_a_topic_that_may_not_be_written_to_ends_the_producer(
     restarted = job.start()
     restarted.begin()
     restarted.send(forbidden, b"allowed")
+    restarted.flush(T)
     restarted.abort(T)
     job.finish(restarted)
     job.check()

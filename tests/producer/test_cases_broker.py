@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import pytest
-from job import Job, MakeJob, T, assert_finished
+from job import SHORT_MS, Job, MakeJob, T, assert_finished, warm
 from mock_cluster import MockCluster
+from stopped import stopped
 
 from headgate.dev.broker import Broker
 from headgate.producer import (
@@ -37,6 +35,7 @@ def own() -> Iterator[Broker]:
     # markers, and then nobody ever reads beyond them (Kafka 4.3.1).
     properties = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "3000"}
     with Broker(properties=properties, heap="256m") as broker:
+        warm(broker.bootstrap)
         yield broker
 
 
@@ -45,16 +44,6 @@ def job(new_job: MakeJob, own: Broker) -> Iterator[Job]:
     job = new_job(own, **QUICK)
     yield job
     assert own.running()
-
-
-@contextmanager
-def stopped(broker: Broker) -> Iterator[None]:
-    """The broker keeps its connections and says nothing."""
-    os.kill(broker.pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(broker.pid, signal.SIGCONT)
 
 
 def refused(*calls: Call) -> None:
@@ -107,7 +96,7 @@ def test_case_14_an_abort_without_an_answer_may_only_be_repeated(job: Job, own: 
 
 @pytest.mark.parametrize("sent", [True, False], ids=["sent", "never sent"])
 def test_case_15_records_that_the_broker_never_takes_cost_their_transaction(job: Job, own: Broker, sent: bool) -> None:
-    producer = job.start(message_timeout_ms=1000)
+    producer = job.start(message_timeout_ms=SHORT_MS)
     job.move(producer, 0, 2)
     producer.begin()
     if sent:
@@ -144,8 +133,8 @@ def test_case_16_a_broker_that_comes_back_in_time_commits_the_same_transaction(j
 
 
 def test_case_16_a_broker_that_comes_back_too_late_has_ended_the_transaction(job: Job, own: Broker) -> None:
-    producer = job.start(message_timeout_ms=1000, transaction_timeout_ms=1000)
-    job.move(producer, 0, 2)
+    job.move(job.start(), 0, 2)
+    producer = job.start(message_timeout_ms=SHORT_MS, transaction_timeout_ms=SHORT_MS)
     job.fill(producer, 2, 3)
     own.kill()
     try:

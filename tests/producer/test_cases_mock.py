@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from job import IN_VAIN, T
 from mock_cluster import MockCluster
 from spoken import Api
 
@@ -31,7 +32,6 @@ from headgate.producer import (
 
 pytestmark = [pytest.mark.process, pytest.mark.kip(691, "one class for each thing that a caller can do")]
 
-T = 20.0
 FOR_EVER = 1000
 
 REFUSED: dict[int, type[ProducerError]] = {
@@ -139,7 +139,8 @@ def test_case_22_offsets_that_were_never_taken_forbid_the_commit(
     producer.send("target", b"value")
     cluster.fail(api, *[code] * FOR_EVER)
     with pytest.raises(TransactionAbortableError):
-        send_offsets(cluster, producer, 1.0)
+        send_offsets(cluster, producer, IN_VAIN)
+    assert cluster.requests(api) > 1
     cluster.heal(api)
     with pytest.raises(CommitFailedError):
         producer.commit(T)
@@ -150,13 +151,32 @@ def test_case_22_offsets_that_were_never_taken_forbid_the_commit(
     producer.commit(T)
 
 
+def test_case_22_a_coordinator_that_is_asked_rarely_is_busy_and_not_gone(
+    cluster: MockCluster, unique: Callable[[str], str]
+) -> None:
+    pause = {"retry.backoff.ms": 2000, "retry.backoff.max.ms": 2000}
+    settings = {"bootstrap.servers": cluster.bootstrap, "transactional.id": unique("task"), "log_level": 0, **pause}
+    with TransactionalProducer(settings) as producer:
+        producer.init(T)
+        producer.begin()
+        cluster.fail(Api.ADD_OFFSETS, *[14] * FOR_EVER)
+        with pytest.raises(TransactionAbortableError):
+            send_offsets(cluster, producer, IN_VAIN)
+        cluster.heal(Api.ADD_OFFSETS)
+        producer.abort(T)
+        producer.begin()
+        send_offsets(cluster, producer)
+        producer.commit(T)
+
+
 @pytest.mark.parametrize("code", [51, 14])
 def test_case_24_an_init_that_takes_too_long_can_be_repeated(
     cluster: MockCluster, producer: TransactionalProducer, code: int
 ) -> None:
     cluster.fail(Api.INIT_PRODUCER_ID, *[code] * FOR_EVER)
-    with pytest.raises(OperationTimeoutError):
-        producer.init(0.5)
+    while cluster.requests(Api.INIT_PRODUCER_ID) < 2:
+        with pytest.raises(OperationTimeoutError):
+            producer.init(0.5)
     cluster.heal(Api.INIT_PRODUCER_ID)
     producer.init(T)
     producer.begin()
@@ -180,7 +200,7 @@ def test_case_24_an_init_refused_for_good_ends_the_producer(
 ) -> None:
     cluster.fail(Api.INIT_PRODUCER_ID, *[code] * count)
     with pytest.raises(why):
-        producer.init(1.0)
+        producer.init(T if count == 1 else IN_VAIN)
     for call in (producer.init, producer.begin, producer.commit, producer.abort):
         with pytest.raises(why):
             call()

@@ -239,7 +239,7 @@ def test_wrong_arguments_are_the_callers_bugs_and_cost_nothing(job: Job) -> None
 def test_another_thread_may_close_it_and_do_nothing_else(job: Job, proxied: Job, proxy: Proxy) -> None:
     producer = proxied.start()
     proxied.fill(producer, 0, 2)
-    proxy.before(Api.END_TXN, Action.SWALLOW, kind="commit")
+    rule = proxy.before(Api.END_TXN, Action.SWALLOW, kind="commit")
     outcome: list[BaseException] = []
 
     def commit() -> None:
@@ -250,7 +250,7 @@ def test_another_thread_may_close_it_and_do_nothing_else(job: Job, proxied: Job,
 
     thread = threading.Thread(target=commit)
     thread.start()
-    time.sleep(0.5)
+    assert rule.hit.wait(T)
     with pytest.raises(ProducerStateError):
         producer.commit(T)
     begun = time.monotonic()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import select
+import socket
+import struct
 import time
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +18,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, ResourceType
 from mock_cluster import MockCluster
 from proxy import Action, Proxy
 from spoken import Api
+from stopped import stopped
 
 from headgate.dev.broker import Broker
 
@@ -148,6 +152,24 @@ def test_a_broker_knows_the_addresses_of_its_listeners(broker: Broker, proxy: Pr
     assert [f"{node.host}:{node.port}" for node in metadata.brokers.values()] == [proxy.address]
     with pytest.raises(RuntimeError, match="no listener OTHER"):
         broker.address("OTHER")
+
+
+def test_a_stopped_broker_takes_nothing_from_the_first_moment_on(broker: Broker) -> None:
+    question = struct.pack(">ihhih", 10, 18, 0, 1, -1)  # which versions it speaks, of a client without a name
+    with socket.create_connection(("127.0.0.1", broker.port), 20) as line, line.makefile("rb") as answers:
+        for _ in range(40):
+            with stopped(broker):
+                line.sendall(question)
+                assert not select.select([line], [], [], 0.03)[0]
+            (size,) = struct.unpack(">i", answers.read(4))
+            assert len(answers.read(size)) == size
+
+
+def test_rules_that_met_nothing_are_problems(proxy: Proxy) -> None:
+    rule = proxy.before(Api.END_TXN, Action.DROP)
+    proxy.heal()
+    assert proxy.problems == [f"no message came for {rule}"]
+    proxy.clear()
 
 
 def test_the_checks_see_duplicates_losses_and_open_transactions(

@@ -22,6 +22,7 @@ from headgate.api.testing.doubles import (
     MemoryReporter,
     MemorySinkTaskContext,
     MemorySourceTaskContext,
+    MemoryTransactionContext,
 )
 from headgate.api.testing.sink import SinkConnectorSuite
 from headgate.api.testing.source import SourceConnectorSuite
@@ -32,6 +33,7 @@ __all__ = [
     "MemoryReporter",
     "MemorySinkTaskContext",
     "MemorySourceTaskContext",
+    "MemoryTransactionContext",
     "SinkConnectorSuite",
     "SourceConnectorSuite",
 ]

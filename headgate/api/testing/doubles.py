@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from headgate.api.context import TopicPartition
-from headgate.api.record import SinkRecord
+from headgate.api.record import SinkRecord, SourceRecord
 
 
 class MemoryOffsets:
@@ -38,8 +38,14 @@ class MemoryOffsets:
 class MemoryConnectorContext:
     """A ConnectorContext for sources and sinks."""
 
-    def __init__(self, name: str = "connector", offset_reader: MemoryOffsets | None = None) -> None:
+    def __init__(
+        self,
+        name: str = "connector",
+        offset_reader: MemoryOffsets | None = None,
+        cluster: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = name
+        self.cluster = dict(cluster or {})
         self.offset_reader = offset_reader or MemoryOffsets()
         self.reconfigurations = 0
         self.errors: list[Exception] = []
@@ -51,10 +57,32 @@ class MemoryConnectorContext:
         self.errors.append(error)
 
 
+class MemoryTransactionContext:
+    """A TransactionContext. None among what was asked for stands for the end of the next batch."""
+
+    def __init__(self) -> None:
+        self.commits: list[SourceRecord | None] = []
+        self.aborts: list[SourceRecord | None] = []
+
+    def commit_transaction(self, record: SourceRecord | None = None) -> None:
+        self.commits.append(record)
+
+    def abort_transaction(self, record: SourceRecord | None = None) -> None:
+        self.aborts.append(record)
+
+
 class MemorySourceTaskContext:
-    def __init__(self, config: Mapping[str, str], offset_reader: MemoryOffsets | None = None) -> None:
+    def __init__(
+        self,
+        config: Mapping[str, str],
+        offset_reader: MemoryOffsets | None = None,
+        transaction_context: MemoryTransactionContext | None = None,
+        cluster: Mapping[str, str] | None = None,
+    ) -> None:
         self.config = config
+        self.cluster = dict(cluster or {})
         self.offset_reader = offset_reader or MemoryOffsets()
+        self.transaction_context = transaction_context
 
 
 class MemoryReporter:

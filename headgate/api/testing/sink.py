@@ -67,7 +67,7 @@ class SinkConnectorSuite(ConnectorSuite):
             configs = connector.task_configs(1)
             assert configs, "no task configuration for one task"
             config = configs[0]
-            task: Any = self.connector.task_class()
+            task: Any = self.connector.task_class_for(self.config)()
             task.context = MemorySinkTaskContext(config, [self.partition], MemoryReporter())
             try:
                 task.start(config)
@@ -181,6 +181,9 @@ def _table(task: TableSinkTask, records: Sequence[SinkRecord]) -> Any:
         "timestamp": pa.int64(),
         "key": pa.string(),
         "value": pa.string(),
+        "original_topic": pa.string(),
+        "original_partition": pa.int32(),
+        "original_offset": pa.int64(),
     }
     columns = {
         name: [_cell(getattr(record, name), name in ("key", "value"), task.form) for record in records]

@@ -58,10 +58,10 @@ class SourceConnectorSuite(ConnectorSuite):
         with self.running_connector() as connector:
             try:
                 for config in connector.task_configs(self.max_tasks):
-                    task = self.connector.task_class()
+                    task = self.connector.task_class_for(self.config)()
                     assert isinstance(task, SourceTask), f"{type(task).__name__} is no SourceTask"
                     tasks.append(task)
-                    task.context = MemorySourceTaskContext(config, offsets)
+                    task.context = MemorySourceTaskContext(config, offsets, cluster=self.cluster)
                     task.start(config)
                 yield tasks
             finally:

@@ -18,6 +18,8 @@ class ConnectorSuite:
     connector: ClassVar[type[Connector]]
     config: Mapping[str, str]
     """A valid configuration, as a user would write it."""
+    cluster: Mapping[str, str] = {}
+    """What the contexts say of the cluster that records go to."""
     max_tasks: int = 3
     patience: float = 10.0
     """Seconds until a test gives up waiting for the connector."""
@@ -26,7 +28,7 @@ class ConnectorSuite:
     def running_connector(self) -> Iterator[Connector]:
         """A started connector; it is stopped at the end."""
         connector = self.connector()
-        connector.context = MemoryConnectorContext()
+        connector.context = MemoryConnectorContext(cluster=self.cluster)
         connector.start(self.config)
         try:
             yield connector
@@ -77,14 +79,14 @@ class ConnectorSuite:
 
     def test_the_same_connector_can_be_started_again(self) -> None:
         connector = self.connector()
-        connector.context = MemoryConnectorContext()
+        connector.context = MemoryConnectorContext(cluster=self.cluster)
         for _ in range(2):
             connector.start(self.config)
             connector.task_configs(self.max_tasks)
             connector.stop()
 
     def test_a_task_that_failed_to_start_can_be_stopped(self) -> None:
-        task = self.connector.task_class()
+        task = self.connector.task_class_for(self.config)()
         with suppress(Exception):
             task.start({})
         task.stop()

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from headgate.api import Form
-from headgate.pipeline.batch import Batch, text_column
+from headgate.pipeline.batch import Batch, consumed_name, text_column
 from headgate.pipeline.chain import Chain
 from headgate.pipeline.columns.frame import Column, Frame, joined
 from headgate.pipeline.columns.json_shape import Shape, runs
@@ -71,6 +71,8 @@ class ColumnPlan:
         if "key" in schema.names:
             key = joined(text_column(batch.column("key")))
             made["key"] = quoted(key) if self.form is Form.JSON else key
+        for name in set(schema.names) - made.keys():
+            made[name] = joined(batch.column(consumed_name(name)))
         return pa.table({field.name: made[field.name].cast(field.type) for field in schema}, schema=schema)
 
 

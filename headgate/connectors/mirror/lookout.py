@@ -1,0 +1,138 @@
+"""Lookout: looks for topics and partitions to copy, again and again, and sees to it that there is a place for them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from headgate.api import ConnectError, TopicPartition
+from headgate.clients import Complaints
+from headgate.connectors.mirror.cluster import Cluster, Known, Unreachable
+from headgate.connectors.mirror.config import MirrorConfig, onto_itself
+from headgate.connectors.mirror.naming import too_long
+
+log = logging.getLogger(__name__)
+
+_LOOK_S: Final = 3.0
+"""How long a cluster may take to answer, before it is asked again."""
+_AGAIN_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    partitions: frozenset[TopicPartition]
+    """To be copied."""
+    one_cluster: bool
+    """They are read where records go to."""
+
+
+class Lookout:
+    """From `start` to `stop` it has a thread, which calls `changed` when something else than was taken last is to be
+    seen, and `failed` with what it cannot go on with."""
+
+    def __init__(
+        self,
+        config: MirrorConfig,
+        source: Cluster,
+        target: Cluster | None,
+        changed: Callable[[], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        """`target` is None where the cluster that records go to is not known."""
+        self._config = config
+        self._source = source
+        self._target = target
+        self._changed = changed
+        self._failed = failed
+        self._complaints = Complaints(log, "Mirror")
+        self._condition = threading.Condition()
+        self._sight: Sight | None = None
+        self._taken: Sight | None = None
+        self._problem: Exception | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="mirror-lookout", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, seconds: float) -> None:
+        self._ended.set()
+        self._thread.join(seconds)
+
+    def take(self, seconds: float) -> Sight | None:
+        """What was seen last, or is seen within this time; None: nothing yet. Raises what made it give up."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._sight or self._problem, seconds)
+            if self._problem is not None:
+                raise self._problem
+            self._taken = self._sight
+            return self._sight
+
+    def _run(self) -> None:
+        pause = 0.0
+        while not self._ended.wait(pause):
+            try:
+                self._see(self._look())
+                pause = self._config.refresh_s
+            except Unreachable as error:
+                self._complaints.say(f"{error}; asked again")
+                pause = min(_AGAIN_S, self._config.refresh_s)
+            except Exception as error:
+                with self._condition:
+                    self._problem = error
+                    self._condition.notify_all()
+                self._failed(error)
+                return
+
+    def _see(self, sight: Sight) -> None:
+        with self._condition:
+            first = self._sight is None
+            self._sight = sight
+            self._condition.notify_all()
+            news = sight != self._taken and not (first and self._taken is None and not sight.partitions)
+        if news and not self._ended.is_set():
+            self._changed()
+
+    def _look(self) -> Sight:
+        known = self._source.look(_LOOK_S)
+        target = self._target.look(_LOOK_S) if self._target is not None else None
+        one = not self._config.elsewhere or (target is not None and bool(known.id) and known.id == target.id)
+        topics = self._chosen(known, one)
+        if self._config.create_topics and self._target is not None and target is not None:
+            self._make_room(self._target, target, topics, known)
+        places = frozenset(TopicPartition(topic, number) for topic in topics for number in range(known.topics[topic]))
+        return Sight(places, one)
+
+    def _chosen(self, known: Known, one_cluster: bool) -> list[str]:
+        config = self._config
+        topics = config.selection.of(known.topics)
+        missing = config.selection.missing(known.topics)
+        if missing:
+            self._complaints.say(f"{self._source} has no topic {', '.join(missing)} yet")
+        if one_cluster and config.selection.pattern is not None:
+            # A pattern may match what we have made of others. Copies of copies would never end.
+            topics = [topic for topic in topics if config.naming.keeps(topic) or not config.naming.makes(topic)]
+        for topic in topics:
+            if one_cluster and config.naming.keeps(topic):
+                raise onto_itself(config, topic)
+            if too_long(config.naming.name(topic)):
+                raise ConnectError(f"There can be no topic {config.naming.name(topic)}: its name is too long")
+        return topics
+
+    def _make_room(self, cluster: Cluster, target: Known, topics: list[str], known: Known) -> None:
+        wanted: dict[str, int] = {}
+        for topic in topics:
+            name = self._config.naming.name(topic)
+            wanted[name] = max(wanted.get(name, 0), known.topics[topic])
+        missing = {name: count for name, count in wanted.items() if name not in target.topics}
+        if missing:
+            cluster.create(missing)
+            log.info("Created %s", ", ".join(f"topic {name} ({count} partitions)" for name, count in missing.items()))
+        if self._config.same_partition:
+            small = {name: count for name, count in wanted.items() if target.topics.get(name, count) < count}
+            if small:
+                cluster.grow(small)
+                log.info("Topics have as many partitions as what they are copies of: %s", small)

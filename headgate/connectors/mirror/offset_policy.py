@@ -1,0 +1,67 @@
+"""OffsetPolicy: where to begin with a partition that was never read, or that does not reach to where it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final
+
+from headgate.api import ConfigError
+
+_TIMESTAMP: Final = "timestamp:"
+
+
+class Begin(Enum):
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    COMMITTED = "committed"
+    TIMESTAMP = "timestamp"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetPolicy:
+    begin: Begin
+    timestamp: int = 0
+    """Milliseconds since the epoch."""
+
+    @classmethod
+    def parse(cls, text: str) -> OffsetPolicy:
+        """Raises ValueError, with what is wrong."""
+        if text.startswith(_TIMESTAMP):
+            return cls(Begin.TIMESTAMP, _milliseconds(text.removeprefix(_TIMESTAMP).strip()))
+        try:
+            begin = Begin(text)
+        except ValueError:
+            begin = Begin.TIMESTAMP
+        if begin is Begin.TIMESTAMP:
+            raise ValueError("It must be earliest, latest, committed or timestamp:<instant>")
+        return cls(begin)
+
+    def __str__(self) -> str:
+        return f"{_TIMESTAMP}{self.timestamp}" if self.begin is Begin.TIMESTAMP else self.begin.value
+
+
+def valid_policy(name: str, value: Any) -> None:
+    """A validator of `offset.policy`."""
+    try:
+        OffsetPolicy.parse(value or "")
+    except ValueError as error:
+        raise ConfigError.invalid(name, value, str(error)) from None
+
+
+def _milliseconds(text: str) -> int:
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(
+            "After timestamp: comes a number of milliseconds, or an instant such as 2030-01-31T12:00:00Z"
+        ) from None
+    if instant.tzinfo is None:
+        raise ValueError("An instant says its zone: append Z for UTC, or an offset such as +01:00")
+    found = round(instant.timestamp() * 1000)
+    if found < 0:
+        raise ValueError("An instant before 1970 is none of Kafka's")
+    return found

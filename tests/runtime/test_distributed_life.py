@@ -1,0 +1,258 @@
+"""A worker in a group from its start to its end, and what it does when Kafka or others are away."""
+
+from __future__ import annotations
+
+import pytest
+from cluster_fakes import Group
+from runtime_fakes import Script, eventually
+
+from headgate.model import RestartRequest, State, TargetState
+from headgate.runtime.errors import BadRequest, HerderError, InvalidSignature, NotStopped, WriteFailed
+from headgate.runtime.lifecycle import Phase
+from headgate.runtime.signatures import SIGNATURE
+
+
+def running(group: Group, script: Script, tasks: int = 3) -> None:
+    script.tasks = [{"part": number} for number in range(tasks)]
+    group.nodes[0].create(tasks_max=str(tasks))
+    group.settle()
+    assert len(group.where()) == tasks
+
+
+def test_a_worker_is_ready_once_it_has_its_place(script: Script) -> None:
+    group = Group(script, "a")
+    try:
+        (node,) = group.nodes
+        assert not node.herder.ready
+        assert "joining the group of workers" in (node.herder.stage or "")
+        group.rebalance()
+        eventually(lambda: node.herder.ready)
+        node.do(node.herder.noop)
+    finally:
+        group.close()
+
+
+def test_a_worker_that_cannot_read_its_topics_says_why_and_never_joins(script: Script) -> None:
+    group = Group(script)
+    try:
+        from cluster_fakes import Node
+
+        from headgate.runtime.group import GroupSettings
+
+        node = Node(group, "a", GroupSettings(), {})
+        problem = RuntimeError("the topic is not compacted")
+        node.stores.refusing.append(problem)
+        node.start()
+        assert node.problems == [problem]
+        assert node.place.calls == []
+        assert not node.herder.ready
+        node.herder.shutdown(timeout=5)
+    finally:
+        group.close()
+
+
+def test_health_waits_for_the_place(group: Group) -> None:
+    node = group.nodes[1]
+    node.do(node.herder.member.state)  # it joins again
+    waiting = node.submit(node.herder.noop)
+    node.settle()
+    assert not waiting.done()
+    assert "waiting for its place in the group of workers" in (node.herder.stage or "")
+    group.rebalance()
+    waiting.result(5)
+
+
+# --- workers come and go ----------------------------------------------------------------------------------------------
+
+
+def test_a_new_worker_takes_its_share_and_the_rest_runs_on(group: Group, script: Script) -> None:
+    running(group, script, tasks=8)
+    before = group.where()
+    script.journal.clear()
+    group.add("d")
+    group.settle()
+    after = group.where()
+    moved = {number for number in after if after[number] != before[number]}
+    assert len(moved) == 2
+    assert {after[number] for number in moved} == {"d"}
+    assert sorted(script.journal) == sorted(
+        [f"{verb} task orders-{number}" for verb in ("stop", "start") for number in moved]
+    )
+
+
+def test_a_worker_that_ends_says_goodbye_ends_its_work_and_leaves(group: Group, script: Script) -> None:
+    running(group, script)
+    owner = group.owner()
+    leader = group.nodes[0]
+    node = next(each for each in group.nodes if each is not leader)
+    (number,) = node.running()
+    script.journal.clear()
+    group.leave(node)
+    assert f"stop task orders-{number}" in script.journal
+    assert node.place.calls == ["start", "stop"]
+    assert group.statuses.states(node.runner.task(number).spec.id)[-1] is State.UNASSIGNED
+    group.rebalance()
+    group.settle()
+    assert sorted(group.where()) == [0, 1, 2]
+    assert owner is node or script.count("stop orders") == 0
+
+
+def test_connectors_end_before_tasks(group: Group, script: Script) -> None:
+    running(group, script)
+    owner = group.owner()
+    script.journal.clear()
+    group.leave(owner)
+    assert script.journal[0] == "stop orders"
+    assert script.journal[1].startswith("stop task")
+
+
+def test_who_leaves_need_not_be_waited_for(script: Script) -> None:
+    """With the default of five minutes, in which lost work waits for its worker's return."""
+    from headgate.runtime.group import GroupSettings
+
+    group = Group(script, "a", "b", "c", settings=GroupSettings(max_delay_ms=300_000))
+    try:
+        group.settle()
+        running(group, script)
+        lost = group.nodes[2]
+        group.leave(lost)
+        group.rebalance()
+        group.settle()
+        assert sorted(group.where()) == [0, 1, 2]
+    finally:
+        group.close()
+
+
+def test_who_is_lost_without_a_word_is_waited_for(script: Script) -> None:
+    from headgate.runtime.group import GroupSettings
+
+    group = Group(script, "a", "b", "c", settings=GroupSettings(max_delay_ms=300_000))
+    try:
+        group.settle()
+        running(group, script)
+        group.nodes.pop()  # it is there, but the group does not see it
+        group.rebalance()
+        group.settle()
+        assert len(group.where()) == 2
+    finally:
+        group.close()
+
+
+# --- Kafka is away ----------------------------------------------------------------------------------------------------
+
+
+def test_writes_that_fail_say_what_was_not_written(group: Group, script: Script) -> None:
+    running(group, script)
+    leader = group.nodes[0]
+    herder = leader.herder
+    leader.stores.writer.broken = True
+    for command, message in (
+        (lambda: herder.create("new", leader.config("new"), None), "Error writing connector configuration to Kafka"),
+        (lambda: herder.delete("orders"), "Error removing connector configuration from Kafka"),
+        (lambda: herder.put_task_configs("orders", [{}]), "Error writing task configurations to Kafka"),
+        (lambda: herder.pause("orders"), "Error writing target state to Kafka"),
+        (lambda: herder.set_level_everywhere("x", "INFO"), "Error writing logger level to Kafka"),
+        (lambda: herder.restart(RestartRequest("orders", True)), "Error writing restart request for orders to Kafka"),
+    ):
+        with pytest.raises(WriteFailed, match=message):
+            leader.do(command)
+    leader.stores.writer.broken = False
+    leader.pause()
+    group.settle()
+    assert leader.state() is State.PAUSED
+
+
+def test_offsets_are_not_touched_by_who_cannot_read_the_config_topic(group: Group, script: Script) -> None:
+    running(group, script)
+    leader = group.nodes[0]
+    leader.stop()
+    group.settle()
+    leader.stores.log.broken = True
+    with pytest.raises(HerderError, match="could not be read to its end"):
+        leader.do(lambda: leader.herder.reset_offsets("orders"))
+    leader.stores.log.broken = False
+    leader.do(lambda: leader.herder.reset_offsets("orders"))
+
+
+def test_offsets_are_changed_by_the_newest_state(group: Group, script: Script) -> None:
+    """The leader has not yet seen what another worker has just been told."""
+    running(group, script)
+    leader, other = group.nodes[:2]
+    leader.stop()
+    group.settle()
+    leader.stores.log.held = True
+    other.do(lambda: other.herder.resume("orders"))
+    assert leader.target() is TargetState.STOPPED
+    with pytest.raises(NotStopped):
+        leader.do(lambda: leader.herder.reset_offsets("orders"))
+    leader.stores.log.held = False
+
+
+@pytest.mark.kip(745, "500 when the request could not be durably recorded")
+def test_a_restart_that_was_not_recorded_leaves_states_as_they_were(group: Group, script: Script) -> None:
+    running(group, script)
+    leader = group.nodes[0]
+    before = leader.status()
+    leader.stores.writer.broken = True
+    for _ in range(2):
+        with pytest.raises(WriteFailed):
+            leader.restart(include_tasks=True)
+        assert leader.status() == before
+    leader.stores.writer.broken = False
+    leader.restart(include_tasks=True)
+    group.settle()
+    assert leader.state() is State.RUNNING
+
+
+# --- among workers ----------------------------------------------------------------------------------------------------
+
+
+def test_log_levels_are_set_everywhere(group: Group) -> None:
+    assert group.nodes[2].do(lambda: group.nodes[2].herder.set_level_everywhere("headgate.rest", "debug"))
+    for node in group.nodes:
+        eventually(lambda at=node: at.levels == [("headgate.rest", "debug")])  # type: ignore[misc]
+
+
+def test_topics_of_connectors_are_shared(group: Group, script: Script) -> None:
+    running(group, script, tasks=1)
+    (holder,) = (node for node in group.nodes if node.running())
+    holder.runner.task(0).listener.on_topic("sales")
+    holder.settle()
+    assert [node.herder.active_topics("orders") for node in group.nodes] == [["sales"]] * 3
+    group.nodes[1].do(lambda: group.nodes[1].herder.reset_topics("orders"))
+    assert [node.herder.active_topics("orders") for node in group.nodes] == [[]] * 3
+
+
+def test_requests_of_workers_are_signed(group: Group) -> None:
+    node = group.nodes[1]
+    with pytest.raises(BadRequest, match="Internal request missing required signature"):
+        node.herder.check_signature({}, b"[]")
+    key = node.stores.configs.state().session_key
+    assert key is not None
+    headers = {name.lower(): value for name, value in group.signatures.sign(key, b"[]").items()}
+    node.herder.check_signature(headers, b"[]")
+    with pytest.raises(InvalidSignature):
+        node.herder.check_signature(headers, b"[1]")
+    with pytest.raises(BadRequest):
+        node.herder.check_signature({**headers, SIGNATURE.lower(): "!"}, b"[]")
+
+
+def test_groups_without_keys_sign_nothing(group: Group) -> None:
+    from headgate.cluster.protocol import Protocol
+
+    node = group.nodes[1]
+    node.place.protocol = Protocol.COMPATIBLE
+    node.herder.check_signature({}, b"[]")
+
+
+def test_a_connector_that_hangs_does_not_keep_the_group_waiting(group: Group, script: Script) -> None:
+    script.on_start = script.hang
+    group.nodes[0].create()
+    group.rebalance()
+    eventually(script.hanging.is_set)
+    (owner,) = (node for node in group.nodes if "orders" in node.herder.worker.connectors)
+    assert owner.herder.worker.connectors["orders"].phase is Phase.INIT
+    group.nodes[0].delete()
+    group.rebalance()
+    group.settle()
+    assert "orders" not in owner.herder.worker.connectors
