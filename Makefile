@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart cluster test pure check format bench bench-producer docs clean
+.PHONY: help setup quickstart cluster test pure check format bench bench-producer bench-burst bench-exactly-once torture docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -55,6 +55,18 @@ bench: setup  ## throughput each way on this machine; see docs/performance.md
 bench-producer: setup  ## transactions of our producer beside a bare confluent-kafka loop
 	@echo "==> bench-producer: records per second in transactions of 10,000 and 100,000"
 	$(BIN)/python bench/transactions.py $(ARGS)
+
+bench-burst: setup  ## two hundred connectors at once, beside Apache Kafka Connect
+	@echo "==> bench-burst: until every connector and task of a burst runs"
+	$(BIN)/python bench/burst.py $(ARGS)
+
+bench-exactly-once: setup  ## exactly-once lines per second, beside Apache Kafka Connect
+	@echo "==> bench-exactly-once: file to Kafka, records and offsets in one transaction"
+	$(BIN)/python bench/exactly_once.py $(ARGS)
+
+torture: setup  ## breaks a cluster for 15 minutes while it delivers exactly once; ARGS="--seconds 60 --faults 8" is shorter
+	@echo "==> torture: kills, restarts, time-outs, rebalances; then every line is counted"
+	PYTHONPATH=tests/distributed $(BIN)/python tests/torture/run.py $(ARGS)
 
 docs: setup  ## regenerate the parts of docs/ that are made from code
 	@echo "==> docs: diagrams from the state tables"
