@@ -96,7 +96,8 @@ class SinkTaskContext(Protocol):
     def assignment(self) -> frozenset[TopicPartition]: ...
 
     def offset(self, partition: TopicPartition, offset: int) -> None:
-        """Go on from this offset instead of the group's: for sinks that keep offsets in their own system."""
+        """Go on from this offset instead of the group's: for sinks that keep offsets in their own system. In `open`,
+        reading begins there; later, it is the next record of the partition that is put."""
 
     def timeout(self, milliseconds: int) -> None:
         """How long to wait before the batch is put again after RetriableError."""

@@ -63,12 +63,13 @@ class Follower:
             self._due = False
             before, now = self.carried_out, self._configs.state()
             found = changes.between(before.view, now.view)
-            await self._holdings.end_tasks(found.recommitted, now.offset)
+            # Of one that was deleted and made anew before any rebalance, this worker may still hold the old one.
+            await self._holdings.end_tasks(found.recommitted | found.added, now.offset)
             self.carried_out = now
             wanted, self._wanted = self._wanted, {}
         if found.needs_rebalance:
             self._rejoin()
-        for name in sorted(found.reconfigured):
+        for name in sorted(found.reconfigured | found.added):
             self._holdings.reconfigure(name)
         for name, targets in sorted(wanted.items()):
             self._holdings.retarget(name, TargetState.STOPPED in targets)

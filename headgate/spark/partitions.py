@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -243,6 +244,10 @@ class Partitions:
         """Leaves the group. The partitions must have been given up before: nobody is told of it."""
         self._closed = True
         self._consumer.close()
+
+    def abandon(self) -> None:
+        """The same, but nobody waits for it: the broker may be what does not answer."""
+        threading.Thread(target=self.close, name="leave-group", daemon=True).start()
 
     # --- rebalances ---------------------------------------------------------------------------------------------------
 

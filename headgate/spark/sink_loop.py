@@ -155,8 +155,8 @@ class SinkLoop:
         """In the order that tasks expect: offsets, close, stop; and then out of the group."""
         self._lane.close()
         if self._control.cancelled:
-            # Given up on: it may not write any more, and leaving the group would wait for the broker.
-            log.warning("The consumer is left to its session timeout")
+            # Given up on: it may not write any more, and somebody waits for its partitions.
+            self._partitions.abandon()
             self._task.stop()
             self._reporter.close()
             return

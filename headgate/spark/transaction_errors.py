@@ -62,10 +62,7 @@ def _fix(error: ProducerError) -> str | None:
     if isinstance(error, GroupAuthorizationError):
         return f"Allow {who} to commit offsets of the connector's consumer group (Read), then restart the task."
     if isinstance(error, GroupFencedError):
-        return (
-            "The consumer group whose offsets are part of the transactions has members of its own: give the connector"
-            " another group, or end those consumers, then restart the task."
-        )
+        return "The task's consumer is no longer in its group: others have its partitions. Restart the task."
     if isinstance(error, ClusterAuthorizationError):
         return f"Allow {who} to write idempotently (IdempotentWrite on the cluster), then restart the task."
     if isinstance(error, AuthenticationError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from headgate.model import State, Status, TaskId
@@ -16,6 +16,8 @@ from headgate.storage.status_records import StatusId, StatusValue, TopicId
 
 SAFE: Final = frozenset({State.UNASSIGNED, State.FAILED})
 """States that a worker may have to tell when others already know better."""
+_LASTING: Final = frozenset({State.RUNNING, State.PAUSED, State.STOPPED, State.FAILED})
+"""States that are true until their worker says something else."""
 
 
 @dataclass(slots=True)
@@ -35,6 +37,8 @@ class _Entry:
     offset: int = -1
     timestamp: int = -1
     own: _Own | None = None
+    said: StatusValue | None = None
+    """The last write of this worker's, whatever became of it."""
     last: int = 0
     """The number of the last write that may still count: none after a deletion."""
     tombstones: int = 0
@@ -91,6 +95,7 @@ class StatusCache:
         entry.last = next(self._numbers)
         entry.tombstones += value is None
         entry.own = _Own(value, entry.last)
+        entry.said = value
         return entry.last
 
     def may_repeat(self, whose: StatusId, number: int, value: StatusValue | None, generation: int) -> bool:
@@ -124,9 +129,11 @@ class StatusCache:
 
     # --- what is read -------------------------------------------------------------------------------------------------
 
-    def read(self, whose: StatusId, value: StatusValue | None, offset: int, timestamp: int = -1) -> None:
+    def read(self, whose: StatusId, value: StatusValue | None, offset: int, timestamp: int = -1) -> Status | None:
+        """What this worker has to say again: it is true, and something older has come after it."""
         entry = self._entry(whose)
         entry.offset = offset
+        again = self._overtaken(entry, value)
         if not (isinstance(whose, TaskId) and _stale(entry.read, value)):
             entry.read, entry.timestamp = value, timestamp
         if value is None:
@@ -136,6 +143,18 @@ class StatusCache:
                 self._delete_tasks(whose, timestamp, own)
         entry.settle()
         self._tidy(whose, entry)
+        return again
+
+    def _overtaken(self, entry: _Entry, status: StatusValue | None) -> Status | None:
+        """A worker that Kafka could not hear may be heard when its work has long been another's: then the last word in
+        the topic would be wrong, and stay so."""
+        mine = entry.read
+        if not isinstance(mine, Status) or mine != entry.said or not isinstance(status, Status):
+            return None
+        older = status.generation < mine.generation and status.worker_id != mine.worker_id
+        if status.state in SAFE and mine.state in _LASTING and older:
+            return replace(mine, generation=self.generation)
+        return None
 
     def _delete(self, entry: _Entry, own: bool) -> None:
         if own:

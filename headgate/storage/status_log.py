@@ -238,7 +238,10 @@ class StatusLog:
             _log.error("Record of %s (%r) is ignored: %s", self._topic_log.topic, record.key, error)
             return
         with self._changed:
-            self._cache.read(whose, value, record.offset, record.timestamp)
+            again = self._cache.read(whose, value, record.offset, record.timestamp)
+        if again is not None:
+            _log.info("Status of %s is written again: another worker's, which is older, came after it", whose)
+            self._put(whose, again)
 
 
 def _fitting(status: Status) -> Status:

@@ -89,10 +89,9 @@ class Lab:
         await_(lambda: not self.wrong({}), "nothing is left")
 
     def await_ready(self) -> None:
-        """Spark, too, is there: how long it takes to start is not what is measured here."""
+        """However long it takes Spark to start."""
         for worker in self.workers:
-            worker.await_ready()
-            await_(lambda at=worker: _has_spark(at), f"Spark of {worker.name}", 200)  # type: ignore[misc]
+            worker.await_ready(200)
 
     # --- what must be true --------------------------------------------------------------------------------------------
 
@@ -167,10 +166,6 @@ def has_nothing(worker: Worker) -> bool:
 def _count(text: str, kind: str) -> int:
     found = re.findall(rf"^kafka_connect_worker_{kind}_count (\S+)", text, re.M)
     return int(float(found[0])) if found else -1
-
-
-def _has_spark(worker: Worker) -> bool:
-    return " is ready on " in worker.log.read_text(errors="replace").rpartition("REST API listens")[2]
 
 
 def _untrue(

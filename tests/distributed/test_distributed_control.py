@@ -87,10 +87,9 @@ def test_what_is_paused_stays_so_when_its_tasks_are_made_anew(three: Cluster, fa
 @pytest.mark.kip(875, "Can stop a stopped connector (i.e., stopping an already-stopped connector is idempotent)")
 @pytest.mark.kip(875, "Cannot see task configuration or status information in the REST API for a stopped connector")
 def test_stop(three: Cluster, pair: tuple[str, str]) -> None:
-    source, sink = pair
     leader, (follower, other) = three.leader(), three.followers()
-    follower.put(sink, "pause")
-    everywhere(three, sink, "PAUSED", "PAUSED")
+    follower.put(pair[1], "pause")
+    everywhere(three, pair[1], "PAUSED", "PAUSED")
     for worker in (follower, leader, other):
         for name in pair:
             worker.settle("PUT", f"/connectors/{name}/stop", 204)

@@ -105,11 +105,11 @@ def _topics(worker: Worker, name: str) -> list[str]:
 def test_log_levels_of_the_whole_cluster(three: Cluster) -> None:
     logger = "headgate.spark.source_loop"
     try:
-        for worker, level in zip(three.workers, ("DEBUG", "ERROR", "trace"), strict=True):
-            worker.call("PUT", f"/admin/loggers/{logger}?scope=cluster", 204, json={"level": level})
+        for worker, level in zip(three.workers, ("DEBUG", "ERROR", "TRACE"), strict=True):
+            worker.call("PUT", f"/admin/loggers/{logger}?scope=cluster", 204, json={"level": level.lower()})
             for each in three.workers:
                 await_(
-                    lambda at=each, wanted=level.upper(): (  # type: ignore[misc]
+                    lambda at=each, wanted=level: (  # type: ignore[misc]
                         at.call("GET", f"/admin/loggers/{logger}", 200)["level"] == wanted
                     ),
                     f"{level} at {each.name}",

@@ -34,7 +34,7 @@ def test_others_do_its_work(lab: Lab, flow: Flow, seen: Sightings, name: str, to
     print(f"{doubled} of {flow.written} lines came more than once")
     assert max(ran, came) < PATIENCE_S
 
-    dies.start().await_ready()
+    dies.start().await_ready(200)
     lab.await_whole(expected)
     flow.write(100)
     flow.await_all()

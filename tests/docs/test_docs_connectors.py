@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,7 +17,7 @@ from unittest.mock import MagicMock
 import pytest
 from docs_support import DOCS, blocks
 
-from headgate.api import SinkRecord
+from headgate.api import ConnectError, SinkRecord
 from headgate.api.testing import MemoryOffsets, MemorySourceTaskContext, SinkConnectorSuite
 from headgate.model import TargetState, TaskId
 from headgate.pipeline.blob import pack, pack_spec, run, source_columns_job, unpack
@@ -57,7 +59,7 @@ def _module(plugins: Plugins, name: str) -> ModuleType:
 
 def test_all_examples_are_found_as_plugins(plugins: Plugins) -> None:
     assert not plugins.broken
-    names = ["SqliteSource", "SqliteSink", "Squares", "CsvSink", "ParquetSink"]
+    names = ["SqliteSource", "SqliteSink", "ExactSqliteSink", "Squares", "CsvSink", "ParquetSink"]
     assert [plugins.find_connector(name).name.rpartition(".")[2].removesuffix("Connector") for name in names] == names
 
 
@@ -98,6 +100,51 @@ class TestCsvSink(SinkConnectorSuite):
     def written(self) -> list[str]:
         rows = Path(self.config["file"]).read_text().splitlines()
         return [row.split(",")[2].strip('"') for row in rows]
+
+
+class TestExactSqliteSink(SinkConnectorSuite):
+    @pytest.fixture(autouse=True)
+    def given_a_database(self, plugins: Plugins, tmp_path: Path) -> None:
+        type(self).connector = _module(plugins, "exact_sqlite_sink").ExactSqliteSinkConnector
+        self.config = {"database": str(tmp_path / "db")}
+
+    def written(self) -> list[str]:
+        with closing(sqlite3.connect(self.config["database"])) as database:
+            return [value for (value,) in database.execute("SELECT value FROM records ORDER BY rowid")]
+
+    def next_of(self, task: Any) -> int | None:
+        return task.context.rewound.get(self.partition)  # type: ignore[no-any-return]
+
+    def test_records_and_offsets_are_written_together(self) -> None:
+        with self.running_task() as task:
+            assert self.next_of(task) is None
+            task.put(self.make_records(0, 4))
+            task.pre_commit({self.partition: 3})  # the last one is of a batch that did not come to its end
+            task.put(self.make_records(3, 2))
+        with self.running_task() as task:
+            assert self.next_of(task) == 3
+            task.put(self.make_records(3, 2))
+            assert task.pre_commit({self.partition: 5}) == {self.partition: 5}
+        assert self.written() == [f"value-{number}" for number in range(5)]
+
+    def test_of_two_tasks_one_fails_and_goes_on_from_the_other(self) -> None:
+        with self.running_task() as old, self.running_task() as new:
+            for task in (old, new):
+                task.put(self.make_records(0, 2))
+            new.pre_commit({self.partition: 2})
+            with pytest.raises(ConnectError, match="Another task writes orders-0"):
+                old.pre_commit({self.partition: 2})
+            assert self.next_of(old) == 2
+        assert self.written() == ["value-0", "value-1"]
+
+    @pytest.mark.parametrize("offset", [1, None])
+    def test_a_user_may_change_its_offsets(self, offset: int | None) -> None:
+        with self.running_task() as task:
+            task.put(self.make_records(0, 2))
+            task.pre_commit({self.partition: 2})
+        assert self.connector().alter_offsets(self.config, {self.partition: offset}) is True
+        with self.running_task() as task:
+            assert self.next_of(task) == offset
 
 
 def test_the_frame_is_written_by_spark(plugins: Plugins, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -314,8 +315,6 @@ def last_offset(bootstrap: str, topic: str) -> int:
             if error is None:
                 value = message.value()
                 if value is not None:
-                    import json
-
                     found = json.loads(value)["next"]
             elif error.code() == KafkaError._PARTITION_EOF:
                 return found

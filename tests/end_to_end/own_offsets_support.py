@@ -130,6 +130,7 @@ class SinkBench:
                 "group.id": self.group,
                 "auto.offset.reset": "earliest",
                 "heartbeat.interval.ms": "200",
+                "fetch.max.wait.ms": "20",  # a consumer that was sent elsewhere waits for its last fetch first
                 **{key.replace("_", "."): value for key, value in consumer.items()},
             },
             flush_interval_ms=flush_ms,
@@ -137,7 +138,7 @@ class SinkBench:
         desk = Desk()
         running = Running(self.worker.runner.start(spec, desk), desk, self.worker.runner, spec)
         self._started.append(running)
-        running.await_event("running")
+        running.await_event("running", seconds=180)  # the first one waits for Spark
         return running
 
     def check(self, first: int = 0) -> None:

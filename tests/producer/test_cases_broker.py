@@ -117,7 +117,7 @@ def test_case_15_records_that_the_broker_never_takes_cost_their_transaction(job:
 
 
 def test_case_16_a_broker_that_comes_back_in_time_commits_the_same_transaction(job: Job, own: Broker) -> None:
-    producer = job.start()
+    producer = job.start(transaction_timeout_ms=600_000)  # in time, however long a busy machine needs for a restart
     job.move(producer, 0, 2)
     job.fill(producer, 2, 4)
     own.kill()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
+from memory_topic import ConfigTopic, TopicAppender, TopicFollower
 from runtime_fakes import PATIENCE_S, WORKER_FILE, FakeGroups, FakeRunner, Script, World, eventually, scripted_plugins
 
 from headgate.cluster.leader import Election
@@ -23,88 +23,8 @@ from headgate.runtime.signatures import Signatures
 from headgate.runtime.worker_config import DISTRIBUTED, WorkerConfig
 from headgate.storage.config_log import ConfigLog
 from headgate.storage.memory import MemoryOffsetStore, MemoryStatusStore
-from headgate.storage.topic_log import LogRecord, OnRecord, ReadTimeout
-from headgate.storage.topic_writer import Entry, WriteFailed
 
 T = TypeVar("T")
-
-
-class ConfigTopic:
-    """What is written is there at once, for all that follow it."""
-
-    def __init__(self) -> None:
-        self.records: list[LogRecord] = []
-        self.followers: list[TopicFollower] = []
-        self.lock = threading.RLock()
-
-    def append(self, entries: Sequence[Entry]) -> None:
-        with self.lock:
-            for key, value in entries:
-                self.records.append(LogRecord(key, value, 0, len(self.records)))
-            for follower in self.followers:
-                if not follower.held:
-                    follower.deliver()
-
-    @property
-    def keys(self) -> list[str]:
-        return [(record.key or b"").decode() for record in self.records]
-
-    def values(self, key: str) -> list[Any]:
-        return [
-            None if record.value is None else json.loads(record.value)
-            for record in self.records
-            if record.key == key.encode()
-        ]
-
-
-class TopicFollower:
-    """Fits `storage.topic_log.Log`. Reads as records come, or, if `held`, only when asked to read to the end."""
-
-    def __init__(self, topic: ConfigTopic) -> None:
-        self.topic = "configs"
-        self.held = False
-        self.broken = False
-        self._source = topic
-        self._at = 0
-        self._on_record: OnRecord = lambda record: None
-
-    def start(self, on_record: OnRecord, timeout: float) -> None:
-        self._on_record = on_record
-        with self._source.lock:
-            self.deliver()
-            self._source.followers.append(self)
-
-    def deliver(self) -> None:
-        with self._source.lock:
-            while self._at < len(self._source.records):
-                self._at += 1
-                self._on_record(self._source.records[self._at - 1])
-
-    def read_to_end(self, timeout: float) -> None:
-        if self.broken:
-            raise ReadTimeout("Kafka is away")
-        self.deliver()
-
-    def close(self) -> None:
-        with self._source.lock:
-            if self in self._source.followers:
-                self._source.followers.remove(self)
-
-
-class TopicAppender:
-    """Fits `storage.topic_writer.Writer`."""
-
-    def __init__(self, topic: ConfigTopic) -> None:
-        self._topic = topic
-        self.broken = False
-
-    def write(self, entries: Sequence[Entry], timeout: float) -> None:
-        if self.broken:
-            raise WriteFailed("Kafka is away")
-        self._topic.append(entries)
-
-    def close(self) -> None:
-        pass
 
 
 class SharedStatusStore(MemoryStatusStore):
@@ -123,6 +43,10 @@ class SharedStatusStore(MemoryStatusStore):
     def put_task(self, task: TaskId, status: Status) -> None:
         self.history.setdefault(task, []).append(status)
         super().put_task(task, status)
+
+    def connectors(self) -> tuple[str, ...]:
+        """Also those of which only tasks have a state."""
+        return tuple(dict.fromkeys([*super().connectors(), *(name for name in self._now.tasks if self.tasks(name))]))
 
     def states(self, what: str | TaskId) -> list[State]:
         """Each only once if it was written several times in a row."""
@@ -280,6 +204,9 @@ class Node(World):
         self.settle()
         return [task.task for task in self.herder.worker.tasks_of(name)]
 
+    def status_of_elsewhere(self) -> Status:
+        return Status(State.RUNNING, "another worker")
+
     def take_up(self, joined: Joined) -> None:
         self.place.take(joined)
         self.do(lambda: self.herder.member.take_up(joined))
@@ -363,6 +290,14 @@ class Group:
                 return
             self.rebalance()
         raise AssertionError("the group does not come to rest")
+
+    def connector(self, tasks: int = 2, name: str = "orders", **more: str) -> Node:
+        """One that runs, with all of its tasks; the worker that owns it."""
+        self.script.tasks = [{"part": number} for number in range(tasks)]
+        self.nodes[0].create(name, tasks_max=str(max(tasks, 1)), **more)
+        self.settle()
+        assert len(self.where(name)) == tasks
+        return self.owner(name)
 
     def where(self, name: str = "orders") -> dict[int, str]:
         """By number of the task: the worker that runs it."""

@@ -12,33 +12,19 @@ from runtime_fakes import Script, World, eventually
 from headgate.model import RestartRequest, State, TargetState, TaskId
 from headgate.runtime.errors import (
     AlreadyExists,
-    AlreadyRestarting,
     BadRequest,
     ConnectorNotFound,
     Elsewhere,
-    HerderError,
     InvalidConfig,
     Rebalancing,
-    StartFailed,
     StatusNotFound,
-    TaskNotFound,
-    WriteFailed,
 )
-from headgate.runtime.lifecycle import Phase
 
 Command = Callable[[Node], Coroutine[Any, Any, Any]]
 
 
 def config(name: str = "orders", **more: str) -> dict[str, str | None]:
     return World.config(name, **more)
-
-
-def created(group: Group, tasks: int = 2, name: str = "orders", **more: str) -> Node:
-    """A connector that runs; its owner."""
-    group.script.tasks = [{"part": number} for number in range(tasks)]
-    group.nodes[0].create(name, tasks_max=str(max(tasks, 1)), **more)
-    group.settle()
-    return group.owner(name)
 
 
 def other_than(group: Group, *nodes: Node) -> Node:
@@ -65,7 +51,7 @@ LEADER_ONLY: dict[str, Command] = {
 @pytest.mark.parametrize("command", LEADER_ONLY.values(), ids=LEADER_ONLY)
 @pytest.mark.kip(875, "requests are forwarded to the leader")
 def test_what_only_the_leader_may_do_is_elsewhere_for_others(group: Group, command: Command) -> None:
-    created(group)
+    group.connector()
     before = group.topic.keys
     for node in group.nodes[1:]:
         with pytest.raises(Elsewhere) as caught:
@@ -77,8 +63,8 @@ def test_what_only_the_leader_may_do_is_elsewhere_for_others(group: Group, comma
 @pytest.mark.kip(52, "restart is sent to the worker that has the connector or task, in two hops at most")
 def test_a_plain_restart_finds_its_way_to_the_owner(group: Group) -> None:
     """The first of two connectors is the leader's."""
-    created(group, name="first")
-    owner = created(group)
+    group.connector(name="first")
+    owner = group.connector()
     leader = group.nodes[0]
     assert owner is not leader
     third = other_than(group, leader, owner)
@@ -92,7 +78,7 @@ def test_a_plain_restart_finds_its_way_to_the_owner(group: Group) -> None:
 
 
 def test_a_task_restart_finds_its_way_to_the_owner(group: Group) -> None:
-    created(group, tasks=3)
+    group.connector(tasks=3)
     where = group.where()
     assert sorted(where.values()) == ["a", "b", "c"]
     for number, name in where.items():
@@ -126,7 +112,7 @@ def test_while_nobody_knows_the_leader_there_is_no_address(group: Group) -> None
     ],
 )
 def test_what_needs_certainty_waits_for_the_rebalance(group: Group, command: Command) -> None:
-    created(group)
+    group.connector()
     leader = group.nodes[0]
     leader.place.rebalancing = True
     with pytest.raises(Rebalancing):
@@ -134,7 +120,7 @@ def test_what_needs_certainty_waits_for_the_rebalance(group: Group, command: Com
 
 
 def test_what_is_only_written_does_not_wait_for_the_rebalance(group: Group) -> None:
-    created(group)
+    group.connector()
     leader = group.nodes[0]
     leader.place.rebalancing = True
     leader.create("new")
@@ -156,7 +142,7 @@ def test_create_writes_the_state_first(group: Group) -> None:
 
 
 def test_what_exists_cannot_be_created(group: Group) -> None:
-    created(group)
+    group.connector()
     with pytest.raises(AlreadyExists):
         group.nodes[0].create()
 
@@ -173,7 +159,9 @@ def test_bad_configs_are_refused_by_every_worker(group: Group) -> None:
 @pytest.mark.kip(980, "Can create a connector in the PAUSED state in distributed mode")
 @pytest.mark.kip(980, "Can create a connector in the STOPPED state in distributed mode")
 @pytest.mark.parametrize("state", [TargetState.PAUSED, TargetState.STOPPED])
-def test_created_in_a_state_it_is_not_started_and_has_no_tasks(group: Group, script: Script, state: TargetState) -> None:
+def test_created_in_a_state_it_is_not_started_and_has_no_tasks(
+    group: Group, script: Script, state: TargetState
+) -> None:
     group.nodes[0].create("orders", state)
     group.settle()
     assert group.nodes[1].state() is State[state.name]
@@ -185,7 +173,7 @@ def test_created_in_a_state_it_is_not_started_and_has_no_tasks(group: Group, scr
 
 
 def test_a_new_config_reaches_connector_and_tasks(group: Group, script: Script) -> None:
-    owner = created(group)
+    owner = group.connector()
     script.tasks = [{"part": 7}]
     new, info = group.nodes[0].put(color="red")
     assert not new
@@ -200,7 +188,7 @@ def test_a_new_config_reaches_connector_and_tasks(group: Group, script: Script) 
 def test_patching_needs_a_connector(group: Group) -> None:
     with pytest.raises(ConnectorNotFound):
         group.nodes[0].patch({"color": "red"})
-    created(group)
+    group.connector()
     assert group.nodes[0].patch({"color": "red", "tasks.max": None}).config == {
         "name": "orders",
         "connector.class": "ScriptedSource",
@@ -209,7 +197,7 @@ def test_patching_needs_a_connector(group: Group) -> None:
 
 
 def test_deleted_is_gone_everywhere(group: Group, script: Script) -> None:
-    created(group)
+    group.connector()
     group.statuses.put_topic("orders", "topic", 0)
     group.nodes[0].delete()
     assert group.topic.keys[-2:] == ["connector-orders", "target-state-orders"]
@@ -226,18 +214,44 @@ def test_deleted_is_gone_everywhere(group: Group, script: Script) -> None:
             node.do(lambda at=node: at.herder.pause("orders"))  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("seen", ["one by one", "at once", "with its tasks"])
+def test_what_is_made_anew_before_a_rebalance_is_another_one(group: Group, script: Script, seen: str) -> None:
+    owner = group.connector(tasks=3)
+    for node in group.nodes:
+        node.stores.log.held = seen == "at once"
+    group.nodes[0].delete()
+    if seen != "at once":
+        for node in group.nodes:
+            node.idle()
+            node.stores.log.held = seen == "with its tasks"
+    script.tasks = [{"part": 7}]
+    group.nodes[0].create(color="red")
+    if seen == "with its tasks":
+        configs = [{"part": "7", "task.class": "runtime_fakes.ScriptedSourceTask"}]
+        group.nodes[0].do(lambda: group.nodes[0].herder.put_task_configs("orders", configs))
+    for node in group.nodes:
+        node.stores.log.held = False
+        node.stores.log.deliver()
+    group.settle()
+    assert owner.script.plugins[-1].settings["color"] == "red"
+    assert list(group.where()) == [0]
+    (holder,) = (node for node in group.nodes if node.running())
+    assert holder.runner.task(0).spec.config["part"] == "7"
+    assert group.nodes[1].task_states() == [State.RUNNING]
+
+
 # --- task configs -----------------------------------------------------------------------------------------------------
 
 
 def test_an_owner_hands_its_task_configs_to_the_leader(group: Group) -> None:
-    created(group, name="first")
-    owner = created(group)
+    group.connector(name="first")
+    owner = group.connector()
     assert owner is not group.nodes[0]
     assert group.topic.keys[-3:] == ["task-orders-0", "task-orders-1", "commit-orders"]
 
 
 def test_task_configs_are_handed_over_once_the_leader_answers(group: Group, script: Script) -> None:
-    created(group, name="first")
+    group.connector(name="first")
     group.away.add("http://a/")
     script.tasks = [{"part": 0}]
     group.nodes[0].create()
@@ -254,7 +268,7 @@ def test_task_configs_are_handed_over_once_the_leader_answers(group: Group, scri
 
 @pytest.mark.kip(875, "a stopped connector cannot be given tasks")
 def test_nobody_can_give_tasks_to_a_stopped_connector(group: Group) -> None:
-    created(group)
+    group.connector()
     leader = group.nodes[0]
     leader.stop()
     with pytest.raises(BadRequest, match="Cannot submit non-empty set of task configs for stopped connector orders"):
@@ -269,7 +283,7 @@ def test_nobody_can_give_tasks_to_a_stopped_connector(group: Group) -> None:
 
 @pytest.mark.kip(52, "pause, resume: any worker")
 def test_any_worker_pauses_and_resumes(group: Group, script: Script) -> None:
-    created(group, tasks=3)
+    group.connector(tasks=3)
     for node in group.nodes:
         for command, state in ((node.pause, State.PAUSED), (node.resume, State.RUNNING)):
             command()
@@ -282,7 +296,7 @@ def test_any_worker_pauses_and_resumes(group: Group, script: Script) -> None:
 
 @pytest.mark.kip(875, "an empty set of task configs is written before the state STOPPED")
 def test_stop_writes_no_tasks_then_the_state(group: Group) -> None:
-    created(group)
+    group.connector()
     group.nodes[0].stop()
     assert group.topic.keys[-2:] == ["commit-orders", "target-state-orders"]
     assert group.topic.values("commit-orders")[-1] == {"tasks": 0}
@@ -295,14 +309,14 @@ def test_stop_writes_no_tasks_then_the_state(group: Group) -> None:
 
 @pytest.mark.kip(875, "Can pause a stopped connector")
 def test_stopped_then_paused_it_has_tasks_which_are_paused(group: Group, script: Script) -> None:
-    created(group)
+    group.connector()
     group.nodes[0].stop()
     group.settle()
     group.nodes[1].pause()
     group.settle()
     assert group.nodes[2].state() is State.PAUSED
     assert group.nodes[2].task_states() == [State.PAUSED, State.PAUSED]
-    assert script.journal[-3:-2] != ["start orders"], "it is paused again"
+    assert script.count("start orders") == script.count("stop orders") == 2
 
 
 @pytest.mark.kip(875, "Can resume a stopped connector")
@@ -311,7 +325,7 @@ def test_stopped_then_paused_it_has_tasks_which_are_paused(group: Group, script:
 @pytest.mark.parametrize("before", ["RUNNING", "PAUSED", "FAILED"])
 def test_a_stop_that_is_overtaken_still_counts(group: Group, script: Script, verb: str, before: str) -> None:
     """The owner sees both at once."""
-    owner = created(group)
+    owner = group.connector()
     if before == "PAUSED":
         owner.pause()
         group.settle()
@@ -329,122 +343,3 @@ def test_a_stop_that_is_overtaken_still_counts(group: Group, script: Script, ver
     assert owner.state() is wanted
     assert owner.task_states() == [wanted, wanted]
     assert group.topic.values("commit-orders") == [{"tasks": 2}, {"tasks": 0}, {"tasks": 2}]
-
-
-# --- restarts ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.kip(745, "RESTARTING is written for all targets before the request")
-def test_restarting_is_known_before_anybody_is_asked_to_restart(group: Group) -> None:
-    created(group)
-    seen: list[list[State]] = []
-    listener = group.nodes[1].herder.follower
-    asked = listener.on_restart_request
-
-    def noted(request: RestartRequest) -> None:
-        seen.append([status[-1].state for status in group.statuses.history.values()])
-        asked(request)
-
-    listener.on_restart_request = noted  # type: ignore[method-assign]
-    answer = group.nodes[0].restart(include_tasks=True)
-    assert answer is not None
-    assert answer.connector.state is State.RESTARTING
-    assert [each.status.state for each in answer.tasks] == [State.RESTARTING, State.RESTARTING]
-    assert seen == [[State.RESTARTING] * 3]
-    group.settle()
-    for what in ("orders", TaskId("orders", 0), TaskId("orders", 1)):
-        end = [State.RUNNING, State.RESTARTING, State.UNASSIGNED, State.RESTARTING, State.RUNNING]
-        assert group.statuses.states(what)[-5:] == end
-
-
-@pytest.mark.kip(745, "distributed: every worker restarts its own instances")
-def test_every_worker_restarts_what_it_has(group: Group, script: Script) -> None:
-    created(group, tasks=3)
-    where = group.where()
-    script.journal.clear()
-    group.nodes[0].restart(include_tasks=True)
-    group.settle()
-    assert script.count("start orders") == script.count("stop orders") == 1
-    for number in range(3):
-        assert script.count(f"start task orders-{number}") == script.count(f"stop task orders-{number}") == 1
-    assert group.where() == where
-
-
-@pytest.mark.kip(745, "onlyFailed=true: only FAILED instances")
-def test_only_what_failed_is_restarted(group: Group, script: Script) -> None:
-    created(group, tasks=3)
-    where = group.where()
-    unlucky = next(node for node in group.nodes if node.name == where[1])
-    unlucky.runner.task(1).listener.on_failed("it broke")
-    unlucky.settle()
-    script.journal.clear()
-    answer = group.nodes[0].restart(include_tasks=True, only_failed=True)
-    assert answer is not None
-    assert [each.status.state for each in answer.tasks] == [State.RUNNING, State.RESTARTING, State.RUNNING]
-    assert answer.tasks[1].status.trace is None
-    assert answer.tasks[1].status.worker_id == where[1]
-    group.settle()
-    assert [call for call in script.journal if "task " in call] == ["stop task orders-1", "start task orders-1"]
-    assert unlucky.task_states() == [State.RUNNING] * 3
-
-
-@pytest.mark.kip(52, "restart: 409 if it is already being restarted")
-def test_a_plan_that_is_under_way_is_not_made_twice(group: Group, script: Script) -> None:
-    owner = created(group)
-    script.on_stop = script.hang
-    group.nodes[0].restart(include_tasks=True)
-    eventually(script.hanging.is_set)
-    with pytest.raises(AlreadyRestarting, match="Connector orders is already being restarted"):
-        group.nodes[0].restart(include_tasks=True)
-    script.released.set()
-    group.settle()
-    assert owner.state() is State.RUNNING
-    group.nodes[0].restart(include_tasks=True)
-
-
-@pytest.mark.kip(52, "restart: 409 if it is already being restarted")
-def test_a_connector_or_task_is_not_restarted_twice_at_once(group: Group, script: Script) -> None:
-    owner = created(group, tasks=1)
-    script.on_stop = script.hang
-    first = owner.submit(lambda: owner.herder.restart(RestartRequest("orders")))
-    eventually(script.hanging.is_set)
-    with pytest.raises(AlreadyRestarting, match="Connector orders is already being restarted"):
-        owner.restart()
-    script.released.set()
-    first.result(5)
-    (holder,) = (node for node in group.nodes if node.running())
-    holder.runner.deaf = True
-    slow = holder.submit(lambda: holder.herder.restart_task(TaskId("orders", 0)))
-    holder.settle()
-    with pytest.raises(AlreadyRestarting, match="Task orders-0 is already being restarted"):
-        holder.restart_task(0)
-    slow.result(5)
-
-
-def test_what_does_not_start_again_says_so(group: Group, script: Script) -> None:
-    owner = created(group, tasks=1)
-
-    def fail(plugin: object) -> None:
-        raise RuntimeError("not today")
-
-    script.on_start = fail
-    with pytest.raises(StartFailed, match="Failed to start connector: orders"):
-        owner.restart()
-    assert owner.state() is State.FAILED
-    (holder,) = (node for node in group.nodes if node.running())
-    holder.runner.refusing = RuntimeError("not today either")
-    with pytest.raises(StartFailed, match="Failed to start task: orders-0"):
-        holder.restart_task(0)
-
-
-def test_restarts_of_what_there_is_not(group: Group) -> None:
-    created(group)
-    leader = group.nodes[0]
-    with pytest.raises(TaskNotFound, match="Unknown task: orders-7"):
-        leader.restart_task(7)
-    for request in (RestartRequest("nobody"), RestartRequest("nobody", include_tasks=True)):
-        with pytest.raises(ConnectorNotFound):
-            leader.do(lambda asked=request: leader.herder.restart(asked))  # type: ignore[misc]
-    group.statuses.remove_connector("orders")
-    with pytest.raises(StatusNotFound, match="Status for connector orders not found"):
-        leader.restart(include_tasks=True)

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from cluster_fakes import Group
+from cluster_fakes import Group, Node
 from runtime_fakes import Script, eventually
 
+from headgate.cluster.protocol import Protocol
 from headgate.model import RestartRequest, State, TargetState
 from headgate.runtime.errors import BadRequest, HerderError, InvalidSignature, NotStopped, WriteFailed
+from headgate.runtime.group import GroupSettings
 from headgate.runtime.lifecycle import Phase
 from headgate.runtime.signatures import SIGNATURE
-
-
-def running(group: Group, script: Script, tasks: int = 3) -> None:
-    script.tasks = [{"part": number} for number in range(tasks)]
-    group.nodes[0].create(tasks_max=str(tasks))
-    group.settle()
-    assert len(group.where()) == tasks
 
 
 def test_a_worker_is_ready_once_it_has_its_place(script: Script) -> None:
@@ -35,10 +30,6 @@ def test_a_worker_is_ready_once_it_has_its_place(script: Script) -> None:
 def test_a_worker_that_cannot_read_its_topics_says_why_and_never_joins(script: Script) -> None:
     group = Group(script)
     try:
-        from cluster_fakes import Node
-
-        from headgate.runtime.group import GroupSettings
-
         node = Node(group, "a", GroupSettings(), {})
         problem = RuntimeError("the topic is not compacted")
         node.stores.refusing.append(problem)
@@ -66,7 +57,7 @@ def test_health_waits_for_the_place(group: Group) -> None:
 
 
 def test_a_new_worker_takes_its_share_and_the_rest_runs_on(group: Group, script: Script) -> None:
-    running(group, script, tasks=8)
+    group.connector(tasks=8)
     before = group.where()
     script.journal.clear()
     group.add("d")
@@ -81,7 +72,7 @@ def test_a_new_worker_takes_its_share_and_the_rest_runs_on(group: Group, script:
 
 
 def test_a_worker_that_ends_says_goodbye_ends_its_work_and_leaves(group: Group, script: Script) -> None:
-    running(group, script)
+    group.connector(tasks=3)
     owner = group.owner()
     leader = group.nodes[0]
     node = next(each for each in group.nodes if each is not leader)
@@ -98,7 +89,7 @@ def test_a_worker_that_ends_says_goodbye_ends_its_work_and_leaves(group: Group, 
 
 
 def test_connectors_end_before_tasks(group: Group, script: Script) -> None:
-    running(group, script)
+    group.connector(tasks=3)
     owner = group.owner()
     script.journal.clear()
     group.leave(owner)
@@ -108,12 +99,10 @@ def test_connectors_end_before_tasks(group: Group, script: Script) -> None:
 
 def test_who_leaves_need_not_be_waited_for(script: Script) -> None:
     """With the default of five minutes, in which lost work waits for its worker's return."""
-    from headgate.runtime.group import GroupSettings
-
     group = Group(script, "a", "b", "c", settings=GroupSettings(max_delay_ms=300_000))
     try:
         group.settle()
-        running(group, script)
+        group.connector(tasks=3)
         lost = group.nodes[2]
         group.leave(lost)
         group.rebalance()
@@ -124,12 +113,10 @@ def test_who_leaves_need_not_be_waited_for(script: Script) -> None:
 
 
 def test_who_is_lost_without_a_word_is_waited_for(script: Script) -> None:
-    from headgate.runtime.group import GroupSettings
-
     group = Group(script, "a", "b", "c", settings=GroupSettings(max_delay_ms=300_000))
     try:
         group.settle()
-        running(group, script)
+        group.connector(tasks=3)
         group.nodes.pop()  # it is there, but the group does not see it
         group.rebalance()
         group.settle()
@@ -142,7 +129,7 @@ def test_who_is_lost_without_a_word_is_waited_for(script: Script) -> None:
 
 
 def test_writes_that_fail_say_what_was_not_written(group: Group, script: Script) -> None:
-    running(group, script)
+    group.connector(tasks=3)
     leader = group.nodes[0]
     herder = leader.herder
     leader.stores.writer.broken = True
@@ -163,7 +150,7 @@ def test_writes_that_fail_say_what_was_not_written(group: Group, script: Script)
 
 
 def test_offsets_are_not_touched_by_who_cannot_read_the_config_topic(group: Group, script: Script) -> None:
-    running(group, script)
+    group.connector(tasks=3)
     leader = group.nodes[0]
     leader.stop()
     group.settle()
@@ -176,7 +163,7 @@ def test_offsets_are_not_touched_by_who_cannot_read_the_config_topic(group: Grou
 
 def test_offsets_are_changed_by_the_newest_state(group: Group, script: Script) -> None:
     """The leader has not yet seen what another worker has just been told."""
-    running(group, script)
+    group.connector(tasks=3)
     leader, other = group.nodes[:2]
     leader.stop()
     group.settle()
@@ -186,22 +173,6 @@ def test_offsets_are_changed_by_the_newest_state(group: Group, script: Script) -
     with pytest.raises(NotStopped):
         leader.do(lambda: leader.herder.reset_offsets("orders"))
     leader.stores.log.held = False
-
-
-@pytest.mark.kip(745, "500 when the request could not be durably recorded")
-def test_a_restart_that_was_not_recorded_leaves_states_as_they_were(group: Group, script: Script) -> None:
-    running(group, script)
-    leader = group.nodes[0]
-    before = leader.status()
-    leader.stores.writer.broken = True
-    for _ in range(2):
-        with pytest.raises(WriteFailed):
-            leader.restart(include_tasks=True)
-        assert leader.status() == before
-    leader.stores.writer.broken = False
-    leader.restart(include_tasks=True)
-    group.settle()
-    assert leader.state() is State.RUNNING
 
 
 # --- among workers ----------------------------------------------------------------------------------------------------
@@ -214,7 +185,7 @@ def test_log_levels_are_set_everywhere(group: Group) -> None:
 
 
 def test_topics_of_connectors_are_shared(group: Group, script: Script) -> None:
-    running(group, script, tasks=1)
+    group.connector(tasks=1)
     (holder,) = (node for node in group.nodes if node.running())
     holder.runner.task(0).listener.on_topic("sales")
     holder.settle()
@@ -238,8 +209,6 @@ def test_requests_of_workers_are_signed(group: Group) -> None:
 
 
 def test_groups_without_keys_sign_nothing(group: Group) -> None:
-    from headgate.cluster.protocol import Protocol
-
     node = group.nodes[1]
     node.place.protocol = Protocol.COMPATIBLE
     node.herder.check_signature({}, b"[]")

@@ -137,6 +137,36 @@ class TestStale:
         assert worker.statuses.task(TASK) == status(State.UNASSIGNED, HERE, 4)
 
 
+class TestOvertaken:
+    """A worker that Kafka could not hear for a while is heard after the one that has its work now."""
+
+    @pytest.mark.parametrize("state", [State.RUNNING, State.PAUSED, State.STOPPED, State.FAILED])
+    @pytest.mark.parametrize("late", [State.UNASSIGNED, State.FAILED])
+    def test_who_has_the_work_says_its_state_again(
+        self, worker: Worker, topic: Topic, state: State, late: State
+    ) -> None:
+        other = Worker(topic).statuses
+        for whose in ("a", TASK):
+            worker.statuses._put(whose, status(state, HERE, 5))
+            topic.append(*encode(whose, status(late, THERE, 4)))
+            assert topic.entries[-1] == encode(whose, status(state, HERE, 5))
+        for statuses in (worker.statuses, other):
+            assert statuses.connector("a") == statuses.task(TASK) == status(state, HERE, 5)
+        assert len(topic.entries) == 6
+        other.close()
+
+    def test_but_what_is_newer_counts(self, worker: Worker, topic: Topic) -> None:
+        worker.statuses.put_connector("a", status(State.RUNNING, HERE, 5))
+        newer = [status(State.UNASSIGNED, THERE, 5), status(State.RUNNING, THERE, 4), status(State.FAILED, THERE, 6)]
+        for each in newer:
+            topic.append(*encode("a", each))
+            assert worker.statuses.connector("a") == each
+        worker.statuses.put_connector("a", status(State.UNASSIGNED, HERE, 7))
+        topic.append(*encode("a", status(State.FAILED, THERE, 6)))
+        assert worker.statuses.connector("a") == status(State.FAILED, THERE, 6)
+        assert len(topic.entries) == 6
+
+
 class TestDeletion:
     def test_removed_is_a_tombstone(self, worker: Worker, topic: Topic) -> None:
         worker.statuses.put_task(TASK, status(State.RUNNING))

@@ -50,6 +50,7 @@ class Lookout:
         self._complaints = Complaints(log, "Mirror")
         self._condition = threading.Condition()
         self._sight: Sight | None = None
+        self._asked = False
         self._taken: Sight | None = None
         self._problem: Exception | None = None
         self._ended = threading.Event()
@@ -68,7 +69,7 @@ class Lookout:
             self._condition.wait_for(lambda: self._sight or self._problem, seconds)
             if self._problem is not None:
                 raise self._problem
-            self._taken = self._sight
+            self._asked, self._taken = True, self._sight
             return self._sight
 
     def _run(self) -> None:
@@ -89,10 +90,9 @@ class Lookout:
 
     def _see(self, sight: Sight) -> None:
         with self._condition:
-            first = self._sight is None
             self._sight = sight
             self._condition.notify_all()
-            news = sight != self._taken and not (first and self._taken is None and not sight.partitions)
+            news = self._asked and sight != self._taken
         if news and not self._ended.is_set():
             self._changed()
 

@@ -42,10 +42,8 @@ def position(where: TopicPartition, stored: Mapping[str, Any] | None) -> int | N
 def check_change(alias: str, partition: Mapping[str, Any] | None, offset: Mapping[str, Any]) -> None:
     """What users want to set. Raises ConnectError."""
     if partition is None or partition.keys() != _KEYS:
-        shown = "null" if partition is None else ", ".join(partition) or "no key"
-        raise ConnectError(
-            f"A partition has the keys cluster, topic and partition, and no others; this one has {shown}"
-        )
+        shown = "is null" if partition is None else f"has {', '.join(partition) or 'none'}"
+        raise ConnectError(f"A partition has the keys cluster, topic and partition, and no others; this one {shown}")
     if partition[CLUSTER] != alias:
         raise ConnectError(f"This connector reads the cluster {alias!r} (source.alias), not {partition[CLUSTER]!r}")
     if not isinstance(partition[TOPIC], str) or not partition[TOPIC]:
@@ -54,7 +52,7 @@ def check_change(alias: str, partition: Mapping[str, Any] | None, offset: Mappin
     if type(number) is not int or not 0 <= number < _INT:
         raise ConnectError(f"The number of a partition is 0 or more, not {number!r}")
     if offset.keys() != {OFFSET}:
-        raise ConnectError(f"An offset has the key offset, and no other; this one has {', '.join(offset) or 'no key'}")
+        raise ConnectError(f"An offset has the key offset, and no other; this one has {', '.join(offset) or 'none'}")
     found = offset[OFFSET]
     if type(found) is not int or not 0 <= found < _LONG:
         raise ConnectError(f"An offset is a whole number, 0 or more, not {found!r}")

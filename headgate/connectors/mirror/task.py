@@ -54,6 +54,7 @@ class MirrorTask(SourceTask):
             else:
                 self._positions[where] = at
         self._reader = Reader(self._config.clients(self.context.cluster), self._config.group)
+        self._group_metadata = self._reader.group_metadata
         self._reader.assign(self._positions)
 
     def poll(self) -> Sequence[SourceRecord] | SourceTable | None:
@@ -66,11 +67,10 @@ class MirrorTask(SourceTask):
         return self._ready.popleft() if self._ready else None
 
     def consumed(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Consumed | None:
-        reader = self._reader
-        if not self._one_cluster or reader is None:
+        if not self._one_cluster:
             return None
         found = {place(partition): position(place(partition), offset) for partition, offset in offsets}
-        return Consumed({where: at for where, at in found.items() if at is not None}, reader.group_metadata)
+        return Consumed({where: at for where, at in found.items() if at is not None}, self._group_metadata)
 
     def stop_requested(self) -> None:
         self._stop.set()
@@ -101,9 +101,10 @@ class MirrorTask(SourceTask):
         begun = False
         for where, offset in wanted.items():
             bounds = None if self._stop.is_set() else reader.bounds(where)
-            if bounds is None:
-                break  # whoever does not answer now will hardly do so for the next
             was = self._waiting.pop(where)
+            if bounds is None:
+                self._waiting[where] = was  # behind the others: next time they are asked first
+                break
             at = was if was is not None and bounds[0] <= was <= bounds[1] else start(policy, offset, *bounds)
             if was is None:
                 log.info("Topic %s, partition %d is begun at offset %d", where.topic, where.partition, at)

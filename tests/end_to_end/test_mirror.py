@@ -1,0 +1,206 @@
+"""Topics of one cluster in another, or in the same, through the pipeline; at least once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from harness import JSON, Client, await_
+from mirror_support import MIRROR, Seen, by_partition, create, partitions, seen, some, write
+
+from headgate.dev.broker import Broker
+
+pytestmark = pytest.mark.spark
+
+SCHEMALESS = {"value.converter": JSON, "value.converter.schemas.enable": "false"}
+
+
+@pytest.fixture(scope="module")
+def far() -> Iterator[Broker]:
+    """Another cluster."""
+    with Broker(heap="384m") as running:
+        yield running
+
+
+def message(value: object, number: int = 0, partition: int = 0) -> Seen:
+    data = value if isinstance(value, bytes) else json.dumps(value, separators=(",", ":")).encode()
+    return Seen(partition, None, data, 1714979289000 + number, [])
+
+
+def await_copy(broker: Broker, topic: str, expected: list[Seen]) -> None:
+    def there() -> bool:
+        return partitions(broker.bootstrap, topic) > 0 and len(seen(broker.bootstrap, topic)) >= len(expected)
+
+    await_(there, f"{len(expected)} messages in {topic}", 120)
+    assert seen(broker.bootstrap, topic) == expected
+
+
+def test_a_topic_of_another_cluster_is_copied_byte_for_byte(
+    client: Client, broker: Broker, far: Broker, name: str, topic: str
+) -> None:
+    create(far.bootstrap, topic, 3)
+    sent = write(far.bootstrap, topic, some(300, 3))
+    config = {**MIRROR, "topics": topic, "source.bootstrap.servers": far.bootstrap, "source.alias": "far"}
+    client.create(name, {**config, "tasks.max": "2"})
+    client.await_states(name, "RUNNING", "RUNNING", "RUNNING", seconds=150)
+    await_copy(broker, topic, by_partition(sent))
+    assert partitions(broker.bootstrap, topic) == 3
+    sent += write(far.bootstrap, topic, some(30, 3, start=300))
+    await_copy(broker, topic, by_partition(sent))
+
+    def stored() -> bool:
+        found = {each["partition"]["partition"]: each["offset"]["offset"] for each in client.offsets(name)}
+        return found == {0: 110, 1: 110, 2: 110}
+
+    await_(stored, "the offsets")
+    assert client.offsets(name)[0]["partition"] | {"partition": 0} == {"cluster": "far", "topic": topic, "partition": 0}
+
+
+def test_topics_of_the_same_cluster_are_copied_under_other_names_as_they_appear(
+    client: Client, broker: Broker, name: str, topic: str
+) -> None:
+    create(broker.bootstrap, f"{topic}.a")
+    first = write(broker.bootstrap, f"{topic}.a", some(20))
+    client.create(name, {**MIRROR, "topics.regex": rf"{topic}\..*", "topic.format": f"{topic}.copy.${{topic}}"})
+    await_copy(broker, f"{topic}.copy.{topic}.a", first)
+    create(broker.bootstrap, f"{topic}.b", 2)
+    second = write(broker.bootstrap, f"{topic}.b", some(20, 2))
+    await_copy(broker, f"{topic}.copy.{topic}.b", by_partition(second))
+    await_copy(broker, f"{topic}.copy.{topic}.a", first)
+    assert partitions(broker.bootstrap, f"{topic}.copy.{topic}.copy.{topic}.a") == 0
+
+
+def test_a_copy_may_be_transformed(client: Client, broker: Broker, name: str, topic: str) -> None:
+    create(broker.bootstrap, topic)
+    write(broker.bootstrap, topic, [message({"id": number, "name": "x"}, number) for number in range(10)])
+    client.create(
+        name,
+        {
+            **MIRROR,
+            **SCHEMALESS,
+            "topics": topic,
+            "value.format": "json",
+            "transforms": "mask,where",
+            "transforms.mask.type": "MaskField$Value",
+            "transforms.mask.fields": "name",
+            "transforms.where.type": "InsertField$Value",
+            "transforms.where.topic.field": "copy",
+        },
+    )
+    expected = [message({"id": number, "name": "", "copy": f"source.{topic}"}, number) for number in range(10)]
+
+    def parsed() -> list[object]:
+        if not partitions(broker.bootstrap, f"source.{topic}"):
+            return []
+        return [(json.loads(each.value or b""), each.timestamp) for each in seen(broker.bootstrap, f"source.{topic}")]
+
+    await_(lambda: len(parsed()) >= 10, "the copies", 60)
+    assert parsed() == [(json.loads(each.value or b""), each.timestamp) for each in expected]
+
+
+def test_a_copy_may_be_what_a_statement_makes_of_it(
+    client: Client, broker: Broker, far: Broker, name: str, topic: str
+) -> None:
+    create(far.bootstrap, topic)
+    write(far.bootstrap, topic, [message({"id": number, "tags": ["a", "b"]}, number) for number in range(10)])
+    statement = "SELECT tag AS key, value.id FROM records LATERAL VIEW explode(value.tags) AS tag WHERE value.id >= 8"
+    client.create(
+        name,
+        {
+            **MIRROR,
+            **SCHEMALESS,
+            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "topics": topic,
+            "source.bootstrap.servers": far.bootstrap,
+            "value.format": "json",
+            "transforms": "sql",
+            "transforms.sql.type": "headgate.transforms.Sql",
+            "transforms.sql.statement": statement,
+        },
+    )
+
+    def made() -> list[tuple[bytes | None, object]]:
+        if not partitions(broker.bootstrap, topic):
+            return []
+        return [(each.key, json.loads(each.value or b"")) for each in seen(broker.bootstrap, topic)]
+
+    await_(lambda: len(made()) >= 4, "the rows", 90)
+    assert made() == [(b"a", {"id": 8}), (b"b", {"id": 8}), (b"a", {"id": 9}), (b"b", {"id": 9})]
+    await_(lambda: [each["offset"] for each in client.offsets(name)] == [{"offset": 10}], "the offset")
+
+
+def test_what_is_no_json_is_treated_as_the_user_says(client: Client, broker: Broker, name: str, topic: str) -> None:
+    create(broker.bootstrap, topic)
+    write(broker.bootstrap, topic, [message({"id": 1}), message(b"{no json"), message({"id": 2})])
+    letters = f"{topic}-letters"
+    client.create(
+        name,
+        {
+            **MIRROR,
+            **SCHEMALESS,
+            "topics": topic,
+            "value.format": "json",
+            "errors.tolerance": "all",
+            "errors.deadletterqueue.topic.name": letters,
+            "errors.deadletterqueue.topic.replication.factor": "1",
+        },
+    )
+    await_copy(broker, f"source.{topic}", [message({"id": 1}), message({"id": 2})])
+    await_(lambda: partitions(broker.bootstrap, letters), "the dead letter queue")
+    await_(lambda: len(seen(broker.bootstrap, letters)) == 1, "the dead letter")
+
+
+def test_offsets_can_be_altered_and_reset(client: Client, broker: Broker, name: str, topic: str) -> None:
+    create(broker.bootstrap, topic)
+    sent = write(broker.bootstrap, topic, some(10))
+    copy = f"source.{topic}"
+    client.create(name, {**MIRROR, "topics": topic})
+    await_copy(broker, copy, sent)
+    client.put(name, "stop")
+    client.await_states(name, "STOPPED")
+    place = {"cluster": "source", "topic": topic, "partition": 0}
+
+    def patch(partition: object, offset: object, expected: int) -> str:
+        body = {"offsets": [{"partition": partition, "offset": offset}]}
+        answer = client.call("PATCH", f"/connectors/{name}/offsets", expected, json=body)
+        return str(answer["message"])
+
+    assert "number of a partition" in patch({**place, "partition": "x"}, {"offset": 1}, 500)
+    assert "altered successfully" in patch(place, {"offset": 7}, 200)
+    client.put(name, "resume")
+    await_copy(broker, copy, [*sent, *sent[7:]])
+    client.put(name, "stop")
+    client.await_states(name, "STOPPED")
+    client.call("DELETE", f"/connectors/{name}/offsets", 200)
+    client.put(name, "resume")
+    await_copy(broker, copy, [*sent, *sent[7:], *sent])
+
+
+def test_nothing_is_copied_onto_itself(client: Client, broker: Broker, name: str, topic: str) -> None:
+    create(broker.bootstrap, topic)
+    config = {**MIRROR, "topics": topic, "topic.format": "${topic}"}
+    assert "would be copied onto itself" in client.create(name, config, 400)["message"]
+    # By another name of the same broker that cannot be told beforehand.
+    port = broker.bootstrap.rpartition(":")[2]
+    hidden = {**MIRROR, "topics": topic, "source.bootstrap.servers": f"localhost:{port}"}
+    assert "would be copied onto itself" in client.create(name, hidden, 500)["message"]
+    await_(lambda: client.states(name)[0] == "FAILED", "the failure")
+    assert seen(broker.bootstrap, topic) == []
+
+
+def test_a_source_that_is_away_is_waited_for(
+    client: Client, broker: Broker, far: Broker, name: str, topic: str
+) -> None:
+    create(far.bootstrap, topic)
+    sent = write(far.bootstrap, topic, some(10))
+    far.kill()
+    client.create(name, {**MIRROR, "topics": topic, "source.bootstrap.servers": far.bootstrap})
+    assert client.states(name) == ("RUNNING", [])
+    far.restart()
+    await_copy(broker, topic, sent)
+    far.kill()
+    far.restart()
+    sent += write(far.bootstrap, topic, some(10, start=10))
+    await_copy(broker, topic, sent)
+    assert client.states(name) == ("RUNNING", ["RUNNING"])
