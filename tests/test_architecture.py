@@ -24,7 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "dev": {"java"},
     "ui": set(),
     "api": {"model"},
-    "connectors": {"api"},
+    "connectors": {"api", "clients"},
     "providers": {"api"},
     "pipeline": {"api", "model"},
     "wire": {"model", "clients"},

@@ -23,6 +23,7 @@ class FileStreamSinkTask(TableSinkTask):
     """Appends the text of each value and a newline; a null is written as `null`. Lines are in the file after `put`, and
     safe from a power cut after `flush`."""
 
+    aliases = ("org.apache.kafka.connect.file.FileStreamSinkTask",)
     columns = ("value",)
     form = Form.TEXT
 

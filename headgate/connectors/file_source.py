@@ -75,6 +75,8 @@ class FileStreamSourceTask(SourceTask):
     log says how to start over. A file that is replaced while it is open is followed to its end under its old handle,
     as Apache's connector does."""
 
+    aliases = ("org.apache.kafka.connect.file.FileStreamSourceTask",)
+
     def __init__(self) -> None:
         self._stop = threading.Event()
         # `stop` may come from another thread than `poll`: a file is never closed while it is read.

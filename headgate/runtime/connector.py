@@ -119,7 +119,9 @@ class ConnectorInstance:
         assert plugin is not None
         generated = await self._run(lambda: list(plugin.task_configs(limit)), "generating task configs")
         task_class = self._found.connector.task_class_for(self.config)
-        added = {TASK_CLASS: f"{task_class.__module__}.{task_class.__qualname__}"}
+        # By the name that Java workers know, if there is one: they may have to start the task as it is written here.
+        names = (*vars(task_class).get("aliases", ()), f"{task_class.__module__}.{task_class.__qualname__}")
+        added = {TASK_CLASS: names[0]}
         if sink:
             added |= {key: self.config[key] for key in (TOPICS, TOPICS_REGEX) if self.config.get(key)}
         return [{**{str(key): str(value) for key, value in each.items()}, **added} for each in generated]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from headgate.api.connector import SourceConnector
+from dataclasses import replace
+
+from headgate.api.connector import Connector, SourceConnector
 from headgate.model import (
     SINK_GROUP_PREFIX,
     Boundary,
@@ -46,6 +48,7 @@ def build(
     kind = found.connector_type
     for client in clients_of(kind, connector, worker.topic_creation):
         worker.overrides.require(client, kind, connector)
+    made = chain(task, kind, connector, worker, plugins)
     return TaskSpec(
         id=task,
         task_class=found.connector.task_class_for(connector),
@@ -53,7 +56,7 @@ def build(
         version=found.version,
         config=config,
         connector_config=connector,
-        chain=chain(task, kind, connector, worker, plugins),
+        chain=replace(made, steps=(*_leading(found.connector, connector, plugins), *made.steps)),
         target_state=target,
         producer=producer_config(task, connector, worker),
         consumer=consumer_config(task, connector, worker),
@@ -97,7 +100,7 @@ def chain(task: TaskId, kind: ConnectorType, config: Config, worker: WorkerConfi
         alias: _plugin(f"predicates.{alias}", config, Kind.PREDICATE, plugins)
         for alias in aliases(config, "predicates")
     }
-    steps = _leading(config, plugins)
+    steps = []
     for alias in aliases(config, "transforms"):
         prefix = f"transforms.{alias}"
         guard = config.get(f"{prefix}.predicate")
@@ -123,13 +126,10 @@ def converter(key: str, config: Config, worker: WorkerConfig, plugins: Plugins) 
     return PluginSpec(found.ref, with_prefix(source, f"{key}."))
 
 
-def _leading(config: Config, plugins: Plugins) -> list[StepSpec]:
+def _leading(connector: type[Connector], config: Config, plugins: Plugins) -> tuple[StepSpec, ...]:
     """What a source itself has its records go through."""
-    connector = plugins.find_connector(config.get(CONNECTOR_CLASS, "")).connector
-    if not issubclass(connector, SourceConnector):
-        return []
-    named = connector.leading_transforms(config)
-    return [StepSpec(name, PluginSpec(plugins.find(name, Kind.TRANSFORMATION).ref, own)) for name, own in named]
+    named = connector.leading_transforms(config) if issubclass(connector, SourceConnector) else ()
+    return tuple(StepSpec(name, PluginSpec(plugins.find(name, Kind.TRANSFORMATION).ref, own)) for name, own in named)
 
 
 _OF_TASKS = ("client.id", "transactional.id")

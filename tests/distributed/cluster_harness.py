@@ -219,6 +219,9 @@ class Cluster:
             worker.await_ready()
 
     def close(self) -> None:
+        for worker in self.alive:  # all at once: that takes less time
+            worker.signal(signal.SIGCONT)
+            worker.signal(signal.SIGTERM)
         for worker in self.workers:
             worker.close()
 

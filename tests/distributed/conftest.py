@@ -21,6 +21,19 @@ def three(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.fixture(scope="session")
+def two(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two workers that tests may stop, as operators do, if they start them again. They wait as long for a lost one as
+    Apache's do by default; their session keys do not live long."""
+    settings = {
+        "scheduled_rebalance_max_delay_ms": "300000",
+        "inter_worker_key_ttl_ms": "1500",
+        "spark_master": "local[1,4]",
+    }
+    with cluster(tmp_path_factory.mktemp("two"), broker.bootstrap, "two", 2, **settings) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
 def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with Lab(tmp_path_factory.mktemp("lab")) as made:
         yield made
@@ -52,8 +65,8 @@ def seen(lab: Lab, topic: str) -> Iterator[Sightings]:
 def tidied(request: pytest.FixtureRequest) -> Iterator[None]:
     """What a test leaves behind on the shared workers is deleted, so that the next one finds them idle."""
     yield
-    if "three" in request.fixturenames:
-        shared: Cluster = request.getfixturevalue("three")
+    for name in {"three", "two"} & set(request.fixturenames):
+        shared: Cluster = request.getfixturevalue(name)
         shared.delete_all()
 
 

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_harness import Cluster, Faulty, Worker, await_, cluster, lines, sink_config, source_config
-
-from headgate.dev.broker import Broker
+from cluster_harness import Cluster, Faulty, Worker, await_, lines, sink_config, source_config
 
 pytestmark = pytest.mark.spark
 
@@ -18,22 +16,11 @@ AT_ONCE_S = 20.0
 """Long before lost work would be given to others, which is after five minutes."""
 
 
-@pytest.fixture(scope="module")
-def workers(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Two, that wait as long for a lost one as Apache's do by default."""
-    folder = tmp_path_factory.mktemp("members")
-    delay = {"scheduled_rebalance_max_delay_ms": "300000", "spark_master": "local[1,4]"}
-    with cluster(folder, broker.bootstrap, "members", 2, **delay) as made:
-        yield made
-
-
 @pytest.fixture
-def busy(workers: Cluster, tmp_path: Path, name: str, topic: str) -> Iterator[Faulty]:
-    """Connectors with six tasks in all; whatever a test leaves running is deleted."""
-    made = Faulty(workers, tmp_path, name, topic)
+def busy(two: Cluster, tmp_path: Path, name: str, topic: str) -> Iterator[Faulty]:
+    made = Faulty(two, tmp_path, name, topic)
     yield made
     made.heal()
-    workers.delete_all()
 
 
 def placed(worker: Worker, *names: str) -> dict[str, str]:
@@ -66,15 +53,15 @@ def await_moved(worker: Worker, gone: Worker, names: list[str], began: float) ->
     )
 
 
-def test_a_new_worker_takes_its_share_and_a_leaving_one_hands_it_over(workers: Cluster, busy: Faulty) -> None:
+def test_a_new_worker_takes_its_share_and_a_leaving_one_hands_it_over(two: Cluster, busy: Faulty) -> None:
     names = [busy.create(tasks=3, name=busy.named(str(number))) for number in range(2)]
-    first = workers.alive[0]
+    first = two.alive[0]
     await_(lambda: all_running(first, *names), "all running")
     before = placed(first, *names)
     starts, stops = busy.count("task.start"), busy.count("task.stop")
     assert (starts, stops) == (6, 0)
 
-    third = workers.add().await_ready()
+    third = two.add().await_ready()
     await_(lambda: third.id in placed(first, *names).values() and all_running(first, *names), "a share of the work")
     after = placed(first, *names)
     moved = {what for what in after if after[what] != before[what]}
@@ -96,12 +83,12 @@ def test_a_new_worker_takes_its_share_and_a_leaving_one_hands_it_over(workers: C
 @pytest.mark.kip(52, "the paused state is persistent: it stays also when the cluster is restarted")
 @pytest.mark.kip(745, "requests that are seen at start-up are ignored")
 def test_the_leader_leaves_then_all_and_all_come_back(
-    workers: Cluster, busy: Faulty, name: str, topic: str, tmp_path: Path
+    two: Cluster, busy: Faulty, name: str, topic: str, tmp_path: Path
 ) -> None:
     (tmp_path / "in.txt").write_text("one\n")
     running = [busy.create(tasks=3, name=busy.named(str(number))) for number in range(2)]
-    leader = workers.leader()
-    (other,) = workers.followers()
+    leader = two.leader()
+    (other,) = two.followers()
     other.create(f"{name}-in", source_config(tmp_path / "in.txt", topic))
     other.create(f"{name}-out", sink_config(tmp_path / "out.txt", topic))
     for state, verb in (("PAUSED", "pause"), ("STOPPED", "stop")):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cluster_harness import Cluster, Faulty, Worker, await_, cluster
+from cluster_harness import Cluster, Faulty, Worker, await_
 from topic_reader import read_topic
 
 from headgate.dev.broker import Broker
@@ -74,31 +74,29 @@ def test_what_is_signed_is_done(three: Cluster, broker: Broker, faulty: Faulty) 
     assert answer["message"] == f"Cannot submit non-empty set of task configs for stopped connector {name}"
 
 
-def test_a_key_does_not_live_longer_than_it_may(broker: Broker, tmp_path: Path, group: str, name: str) -> None:
+def test_a_key_does_not_live_longer_than_it_may(two: Cluster, broker: Broker, tmp_path: Path, name: str) -> None:
     """While keys change, workers still believe each other: owners hand their task configs to the leader."""
-    with cluster(tmp_path, broker.bootstrap, group, 2, inter_worker_key_ttl_ms="1500") as two:
-        first = await_(lambda: keys(broker, group), "a key")[0]
-        assert first["algorithm"] == "HmacSHA256"
-        assert len(base64.b64decode(first["key"])) == 32
-        names = [f"{name}-{number}" for number in range(4)]
-        faulty = Faulty(two, tmp_path, name, name)
+    first = await_(lambda: keys(broker, two.group), "a key")[0]
+    assert first["algorithm"] == "HmacSHA256"
+    assert len(base64.b64decode(first["key"])) == 32
+    faulty = Faulty(two, tmp_path, name, name)
+    names = [faulty.create(tasks=2, name=faulty.named(str(number))) for number in range(4)]
+    asked, answering = two.alive
+    for size in (3, 1):
+        seen = len(keys(broker, two.group))
         for each in names:
-            faulty.create(tasks=2, name=each)
-        for size in (3, 1):
-            seen = len(keys(broker, group))
-            for each in names:
-                two.workers[0].settle("PUT", f"/connectors/{each}/config", 200, json=faulty.config(tasks=size))
-            for each in names:
-                await_(
-                    lambda of=each, wanted=size: (  # type: ignore[misc]
-                        len(two.workers[1].call("GET", f"/connectors/{of}/tasks", 200)) == wanted
-                    ),
-                    f"{size} tasks of {each}",
-                )
-            await_(lambda more=seen: len(keys(broker, group)) > more, "a new key")  # type: ignore[misc]
-        made = keys(broker, group)
-        assert len({each["key"] for each in made}) == len(made)
-        times = [each["creation-timestamp"] for each in made]
-        assert all(later - earlier >= 1400 for earlier, later in pairwise(times))
-        connectors = {two.workers[0].status(each)["connector"]["worker_id"] for each in names}
-        assert connectors == {worker.id for worker in two.workers}, "no connector but on the leader"
+            asked.settle("PUT", f"/connectors/{each}/config", 200, json=faulty.config(tasks=size))
+        for each in names:
+            await_(
+                lambda of=each, wanted=size: (  # type: ignore[misc]
+                    len(answering.call("GET", f"/connectors/{of}/tasks", 200)) == wanted
+                ),
+                f"{size} tasks of {each}",
+            )
+        await_(lambda more=seen: len(keys(broker, two.group)) > more, "a new key")  # type: ignore[misc]
+    made = keys(broker, two.group)
+    assert len({each["key"] for each in made}) == len(made)
+    times = [each["creation-timestamp"] for each in made]
+    assert all(later - earlier >= 1400 for earlier, later in pairwise(times))
+    owners = {asked.status(each)["connector"]["worker_id"] for each in names}
+    assert owners == {worker.id for worker in two.alive}, "no connector but on the leader"

@@ -52,7 +52,7 @@ def test_requests_are_answered(page: Path, tmp_path: Path) -> None:
 @every_page
 def test_nothing_of_this_machine_is_named(page: Path) -> None:
     text = page.read_text()
-    for word in ("/work/", "/root/", "/home/", "/tmp/", "repo1.", "pypi" + "." + "org", "mirror"):
+    for word in ("/work/", "/root/", "/home/", "/tmp/", "repo1.", "pypi" + "." + "org", "-mirror", "mirrors"):
         assert word not in text, f"{page_name(page)} names {word}"
     assert not re.search(r"[\U0001F300-\U0001FAFF\u2600-\u27BF]", text), "an emoji"
 

@@ -61,6 +61,7 @@ def bench(
     worker: StandaloneWorker, transaction_doors: tuple[Broker, Proxy], unique: Callable[[str], str]
 ) -> Iterator[Bench]:
     """A source connector of its own, with transactions."""
+    worker.engine.session()  # which may take long on a busy machine, and is not what is tested
     made = Bench(worker, transaction_doors[0].bootstrap, unique("eos"))
     with made.open:
         yield made

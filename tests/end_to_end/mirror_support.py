@@ -14,6 +14,10 @@ AS_IT_IS = {"key.converter": BYTES, "value.converter": BYTES, "header.converter"
 MIRROR = {"connector.class": "headgate.connectors.Mirror", "refresh.interval.ms": "500", **AS_IT_IS}
 
 
+NOW = int(time.time()) * 1000
+"""Brokers delete what is older than a week."""
+
+
 class Seen(NamedTuple):
     """All of a message but its offset."""
 
@@ -87,7 +91,7 @@ def some(count: int, partitions: int = 1, start: int = 0) -> list[Seen]:
             number % partitions,
             None if number % 3 == 0 else f"key {number}".encode() + b"\xff",
             None if number % 5 == 0 else f"value {number}".encode() + b"\xfe\x00",
-            1714979289000 + number,
+            NOW + number,
             [("a", b"\xff"), ("a", None), ("b", b"")] if number % 7 == 0 else [],
         )
         for number in range(start, start + count)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from harness import JSON, Client, await_
-from mirror_support import MIRROR, Seen, by_partition, create, partitions, seen, some, write
+from mirror_support import MIRROR, NOW, Seen, by_partition, create, partitions, seen, some, write
 
 from headgate.dev.broker import Broker
 
@@ -25,7 +25,7 @@ def far() -> Iterator[Broker]:
 
 def message(value: object, number: int = 0, partition: int = 0) -> Seen:
     data = value if isinstance(value, bytes) else json.dumps(value, separators=(",", ":")).encode()
-    return Seen(partition, None, data, 1714979289000 + number, [])
+    return Seen(partition, None, data, NOW + number, [])
 
 
 def await_copy(broker: Broker, topic: str, expected: list[Seen]) -> None:

@@ -107,7 +107,7 @@ def first_ten(copy: Copy, proxy: Proxy, **producer: Any) -> Running:
 def test_everything_is_copied_once_and_the_group_is_as_far(copy: Copy, boundary: Boundary) -> None:
     copy.write(5_000)
     running = copy.start(copy.spec(boundary))
-    running.await_event("running")
+    running.await_event("running", seconds=150)
     copy.check()
     copy.write(5)
     copy.check()

@@ -97,6 +97,14 @@ BAD: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
             "u": UNSET,
         },
     ),
+    "FromJsonValue": (
+        "from_json",
+        {},
+        {
+            **dict.fromkeys("tTWb", "failed due to serialization error: "),
+            **dict.fromkeys("lemwhdsuo", "Only bytes and text can be read as JSON, not a value of the class "),
+        },
+    ),
     "HeaderFromValue": (
         "header_from",
         {"fields": "a", "headers": "h", "operation": "move"},

@@ -114,6 +114,7 @@ CONFIGS: Final[Mapping[str, Sequence[Mapping[str, str]]]] = {
     "ExtractField": (FIELD,),
     "Filter": ({},),
     "Flatten": ({},),
+    "FromJson": ({},),
     "HeaderFrom": (
         {"fields": "a", "headers": "h", "operation": "move"},
         {"fields": "a", "headers": "i", "operation": "copy"},

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 from access import JAAS
-from job import Job, MakeJob, make_job, warm
+from job import START_S, Job, MakeJob, make_job, warm
 from proxy import Proxy
 
 from headgate.dev.broker import Broker
@@ -33,7 +33,7 @@ PROPERTIES: Final = {
 def doors() -> Iterator[tuple[Broker, Proxy]]:
     with Proxy() as proxy:
         listeners = [Listener("PROXY", advertised=proxy.address), Listener("SASL", "SASL_PLAINTEXT")]
-        with Broker(properties=PROPERTIES, listeners=listeners, heap="256m") as broker:
+        with Broker(properties=PROPERTIES, listeners=listeners, heap="256m", start_seconds=START_S) as broker:
             proxy.upstream = broker.address("PROXY")
             warm(broker.bootstrap)
             yield broker, proxy

@@ -22,6 +22,8 @@ SHORT_MS: Final = 2000
 """A limit that a case waits out. What has to succeed with the same limit needs tens of milliseconds."""
 IN_VAIN: Final = 3.0
 """Seconds for a call that must fail: enough for the broker to be asked, whatever it says then."""
+START_S: Final = 180.0
+"""Seconds that a broker may take to start: five when it is alone, most of a minute among many others."""
 
 
 @dataclass

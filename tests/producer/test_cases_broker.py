@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from job import SHORT_MS, Job, MakeJob, T, assert_finished, warm
+from job import SHORT_MS, START_S, Job, MakeJob, T, assert_finished, warm
 from mock_cluster import MockCluster
 from stopped import stopped
 
@@ -34,7 +34,7 @@ def own() -> Iterator[Broker]:
     # Not more often: a scan while a broker starts would end transactions whose partitions it does not know yet, without
     # markers, and then nobody ever reads beyond them (Kafka 4.3.1).
     properties = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "3000"}
-    with Broker(properties=properties, heap="256m") as broker:
+    with Broker(properties=properties, heap="256m", start_seconds=START_S) as broker:
         warm(broker.bootstrap)
         yield broker
 

@@ -72,7 +72,8 @@ def test_the_proxy_drops_and_swallows(proxy: Proxy, unique: Callable[[str], str]
     producer.begin_transaction()
     producer.produce(unique("topic"), b"value")
     producer.commit_transaction(20)
-    assert (rule.hits, proxy.requests(Api.END_TXN, "commit")) == (1, 2)
+    assert rule.hits == 1
+    assert proxy.requests(Api.END_TXN, "commit") > 1
 
 
 def test_the_proxy_delays(proxy: Proxy, unique: Callable[[str], str]) -> None:

@@ -179,6 +179,19 @@ class TestTaskConfigs:
 
         run(steps)
 
+    def test_a_class_that_java_workers_have_goes_by_its_name_there(
+        self, script: Script, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        script.tasks = [{}]
+        monkeypatch.setattr(ScriptedSourceConnector.task_class, "aliases", ("org.acme.ScriptedTask",), raising=False)
+
+        async def steps() -> None:
+            made = instance(topics="t")
+            await made.to(STARTED)
+            assert await made.task_configs(1, sink=False) == [{"task.class": "org.acme.ScriptedTask"}]
+
+        run(steps)
+
     def test_what_the_runtime_adds_wins(self, script: Script) -> None:
         script.tasks = [{"task.class": "mine", "topics": "mine"}]
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 from runtime_fakes import WORKER_FILE, ScriptedSinkConnector, ScriptedSourceConnector
 
@@ -165,3 +167,26 @@ class TestClients:
             "retries": "8",
         }
         assert task_spec.admin_config("orders", {}, worker())["client.id"] == "connector-worker-adminclient-orders"
+
+
+class Eager(ScriptedSourceConnector):
+    @classmethod
+    def leading_transforms(cls, config: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
+        return [("Mask", {"fields": config["hide"]})]
+
+
+def test_a_source_may_have_transforms_of_its_own_before_those_of_the_user() -> None:
+    plugins = Plugins([Eager, StringConverter, JsonConverter, SimpleHeaderConverter, Mask])
+    connector = {"connector.class": "Eager", "hide": "a", "transforms": "m", "transforms.m.type": "Mask"}
+    steps = task_spec.build(TASK, connector, {}, TargetState.STARTED, worker(), plugins).chain.steps
+    assert [(step.alias, step.transform.config) for step in steps] == [("Mask", {"fields": "a"}), ("m", {})]
+
+
+def test_the_cluster_that_records_go_to_is_that_of_the_producer() -> None:
+    settings = worker(producer_security_protocol="SSL", producer_linger_ms="7", admin_security_protocol="PLAINTEXT")
+    config = {"producer.override.sasl.mechanism": "PLAIN", "producer.override.client.id": "x"}
+    known = {"bootstrap.servers": settings.bootstrap_servers, "security.protocol": "SSL"}
+    assert task_spec.cluster_config({}, settings) == known
+    assert task_spec.cluster_config(config, settings) == {**known, "sasl.mechanism": "PLAIN"}
+    elsewhere = {"producer.override.bootstrap.servers": "far:9092"}
+    assert task_spec.cluster_config(elsewhere, settings)["bootstrap.servers"] == "far:9092"

@@ -184,7 +184,7 @@ class TestBuiltIns:
         infos = sink(topics="t")
         assert (infos.error_count, errors(infos)) == (0, {})
         assert infos.groups == ["Common", "Transforms", "Predicates", "Error Handling"]
-        assert names(infos) == [*COMMON, *SINK, "file"]
+        assert names(infos) == [*COMMON, *SINK, "file", "exactly.once"]
 
     @pytest.mark.parametrize(
         "name",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextvars
 import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from headgate.api import ConnectError, TopicPartition
@@ -54,7 +56,9 @@ class Lookout:
         self._taken: Sight | None = None
         self._problem: Exception | None = None
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="mirror-lookout", daemon=True)
+        # Its log lines name the connector, as those of whoever made it.
+        run = partial(contextvars.copy_context().run, self._run)
+        self._thread = threading.Thread(target=run, name="mirror-lookout", daemon=True)
 
     def start(self) -> None:
         self._thread.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -24,6 +25,7 @@ ONE_CLUSTER: Final = "mirror.one.cluster"
 _MOST: Final = 10_000
 """Messages read in one go."""
 _IDLE_S: Final = 0.5
+_AGAIN_S: Final = 2.0
 
 
 class MirrorTask(SourceTask):
@@ -37,6 +39,7 @@ class MirrorTask(SourceTask):
         self._ready: deque[Given] = deque()
         self._positions: dict[TopicPartition, int] = {}
         """Of partitions that are read: the offset after the last message that was fetched."""
+        self._next_try = 0.0
         self._waiting: dict[TopicPartition, int | None] = {}
         """Partitions for which it is not known yet where to begin; with the offset at which it could not go on."""
 
@@ -60,7 +63,7 @@ class MirrorTask(SourceTask):
     def poll(self) -> Sequence[SourceRecord] | SourceTable | None:
         reader = self._reader
         assert reader is not None
-        if not self._ready and self._waiting:
+        if not self._ready and self._waiting and time.monotonic() >= self._next_try:
             self._place(reader)
         if not self._ready:
             self._fetch(reader)
@@ -90,7 +93,7 @@ class MirrorTask(SourceTask):
             last = given.source_offset if isinstance(given, SourceTable) else given[-1].source_offset
             self._positions[where] = position(where, last) or 0
             self._ready.append(given)
-        for where in reader.lost:
+        for where in reader.lost & self._positions.keys():
             self._waiting[where] = self._positions.pop(where)
         reader.lost.clear()
 
@@ -98,13 +101,15 @@ class MirrorTask(SourceTask):
         """Finds out where to begin, as far as there are answers."""
         policy = self._config.offset_policy
         wanted = reader.wanted(policy, list(self._waiting))
-        begun = False
+        begun, deadline = False, time.monotonic() + _IDLE_S
         for where, offset in wanted.items():
-            bounds = None if self._stop.is_set() else reader.bounds(where)
+            bounds = reader.bounds(where)
             was = self._waiting.pop(where)
             if bounds is None:
                 self._waiting[where] = was  # behind the others: next time they are asked first
-                break
+                if self._stop.is_set() or time.monotonic() > deadline:
+                    break
+                continue
             at = was if was is not None and bounds[0] <= was <= bounds[1] else start(policy, offset, *bounds)
             if was is None:
                 log.info("Topic %s, partition %d is begun at offset %d", where.topic, where.partition, at)
@@ -115,3 +120,5 @@ class MirrorTask(SourceTask):
             begun = True
         if begun:
             reader.assign(self._positions)
+        else:
+            self._next_try = time.monotonic() + _AGAIN_S
