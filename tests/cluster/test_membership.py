@@ -126,7 +126,7 @@ def test_who_leaves_without_a_word_is_waited_for(start: Start, configs: Configs,
     generation = leader.membership.generation
     began = time.monotonic()
     other.stop()
-    eventually(lambda: leader.membership.generation == generation + 1)
+    eventually(lambda: leader.all_joined[-1].generation == generation + 1)
     assert leader.all_joined[-1].assignment.delay_ms == 1500
     assert leader.held != configs.configured
     eventually(lambda: settled([leader]))

@@ -144,9 +144,18 @@ class SinkBench:
     def check(self, first: int = 0) -> None:
         """Each record from `first` on, once, in its order; and the group has heard of it."""
         expected = {where: [str(number) for number in range(first, self._sent)] for where in self.wheres}
-        await_(lambda: self.store.all_kept() >= sum(map(len, expected.values())), "all records", 90)
+        self.await_(lambda: self.store.all_kept() >= sum(map(len, expected.values())), "all records")
         assert self.store.kept == expected
-        await_(lambda: self.committed() == dict.fromkeys(self.wheres, self._sent), "the group's offsets")
+        self.await_(lambda: self.committed() == dict.fromkeys(self.wheres, self._sent), "the group's offsets")
+
+    def await_(self, condition: Callable[[], object], what: str) -> None:
+        """On a busy machine too; but not when a task has failed."""
+
+        def there() -> object:
+            assert not any(each.desk.trace for each in self._started), [each.desk.trace for each in self._started]
+            return condition()
+
+        await_(there, what, 120)
 
     def end(self) -> None:
         for each in self._started:

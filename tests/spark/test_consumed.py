@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from headgate.dev.broker import Broker
-from headgate.producer import GroupFencedError, TransactionAbortableError, TransactionalProducer
+from headgate.producer import GroupFencedError, ProtocolBugError, TransactionalProducer
 from headgate.spark.column_producer import ColumnProducer, RowBulk
 
 pytestmark = [pytest.mark.broker, pytest.mark.kip(691, "consume, transform, produce")]
@@ -86,6 +86,6 @@ def test_offsets_of_a_member_that_left_are_refused(copy: Copy) -> None:
 
 
 @pytest.mark.parametrize("metadata", [None, "text", b"nonsense"])
-def test_metadata_that_is_none_is_refused(copy: Copy, metadata: object) -> None:
-    with pytest.raises((TypeError, TransactionAbortableError), match=r"expected bytes|too short"):
+def test_metadata_that_is_none_is_a_bug_of_the_caller(copy: Copy, metadata: object) -> None:
+    with pytest.raises((TypeError, ProtocolBugError), match=r"expected bytes|too short"):
         copy.send(b"a", 7, metadata)
