@@ -95,3 +95,10 @@ def faulty(three: Cluster, tmp_path: Path, name: str, topic: str) -> Iterator[Fa
     made = Faulty(three, tmp_path, name, topic)
     yield made
     made.heal()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Breaking clusters takes minutes: those tests have a target of their own."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and item.path.name.startswith(("test_faults_", "test_take_over")):
+            item.add_marker(pytest.mark.faults)

@@ -85,11 +85,12 @@ def sometimes() -> Callable[[KeepingTask, Mapping[TopicPartition, int]], None]:
     refused: set[KeepingTask] = set()
 
     def refuse(task: KeepingTask, _: Mapping[TopicPartition, int]) -> None:
-        if task in refused:
-            refused.remove(task)
-        elif any(task.waiting.values()):
+        if not any(task.waiting.values()):
+            return
+        if task not in refused:
             refused.add(task)
             raise OSError("the warehouse is closed")
+        refused.remove(task)
 
     return refuse
 
