@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 _ASK_S: Final = 10.0
 """How long a question to the broker may take."""
 _ASK_TIMES: Final = 6
+_ASK_AGAIN_S: Final = 1.0
 _SEEK_S: Final = 0.05
 _SEEK_TIMES: Final = 40
 _FAST: Final = {
@@ -291,16 +292,20 @@ class Partitions:
         return starts
 
     def _patiently(self, ask: Callable[[], Any]) -> Any:
-        """A broker that is away for a moment does not fail the task."""
-        from confluent_kafka import KafkaException
+        """A broker that is away for a moment, or not yet what it will be, does not fail the task."""
+        from confluent_kafka import KafkaError, KafkaException
 
+        # librdkafka does not call these retriable, as Java does.
+        passing = {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.FENCED_LEADER_EPOCH}
         for left in reversed(range(_ASK_TIMES)):
             try:
                 return ask()
             except KafkaException as error:
-                if left == 0 or not error.args[0].retriable():
+                problem = error.args[0]
+                if left == 0 or not (problem.retriable() or problem.code() in passing):
                     raise
-                log.warning("The broker does not answer and is asked again: %s", error.args[0].str())
+                log.warning("The broker cannot answer and is asked again: %s", problem.str())
+                time.sleep(_ASK_AGAIN_S)
         raise AssertionError
 
     def _on_revoke(self, _: Any, natives: list[Any]) -> None:
