@@ -137,7 +137,7 @@ def test_the_same_holds_far_behind(make: Make, how: str, monkeypatch: pytest.Mon
         bench.store.on_commit = sometimes()
     else:
         bench.store.on_put = going_back(4)
-    bench.start(flush_ms=1, max_poll_records="100")
+    bench.start(flush_ms=20, max_poll_records="1000")
     bench.check()
 
 
