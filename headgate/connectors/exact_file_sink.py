@@ -8,6 +8,7 @@ hear of its offsets.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +32,12 @@ class _Held:
         self._ledger = ledger
         self._place = Place()
         self._draft: Draft | None = None
+        self._taken: Taken | None = None
+
+    def check(self) -> None:
+        """Raises Taken when another task was found to have it too."""
+        if self._taken is not None:
+            raise self._taken
 
     def begin(self) -> int | None:
         """Where to go on, if the folder knows."""
@@ -48,19 +55,29 @@ class _Held:
         if rows.num_rows:
             if self._draft is None:
                 self._draft = self._ledger.draft()
-            with self._ledger.writing():
+            with self._alone(), self._ledger.writing():
                 self._draft.add(lines_of(rows.column("value")), pc.max(offsets).as_py() + 1)
 
     def commit(self, until: int) -> bool:
         """Whether the folder has everything before this offset and nothing behind it."""
+        self.check()
         at = self._place.offset or 0
         if until > at:
             draft, self._draft = self._draft or self._ledger.draft(), None
             try:
-                self._place = self._ledger.add(draft, self._place, until)
+                with self._alone():
+                    self._place = self._ledger.add(draft, self._place, until)
             finally:
                 draft.discard()
         return until >= at
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        try:
+            yield
+        except Taken as taken:
+            self._taken = taken
+            raise
 
     def discard(self) -> None:
         draft, self._draft = self._draft, None
@@ -76,7 +93,6 @@ class ExactFileSinkTask(TableSinkTask):
 
     def __init__(self) -> None:
         self._held: dict[TopicPartition, _Held] = {}
-        self._taken: Taken | None = None
 
     def start(self, config: Mapping[str, str]) -> None:
         file = FileSinkConfig.of(config).file
@@ -96,24 +112,18 @@ class ExactFileSinkTask(TableSinkTask):
             self.context.offset(where, offset)
 
     def put(self, table: pa.Table) -> None:
-        if self._taken is not None:
-            raise self._taken
-        try:
-            for where, rows in _by_partition(table):
-                if where in self._held:
-                    self._held[where].add(rows)
-        except Taken as taken:
-            self._taken = taken
-            raise
+        for held in self._held.values():
+            held.check()
+        for where, rows in _by_partition(table):
+            if where in self._held:
+                self._held[where].add(rows)
 
     def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
         try:
-            if self._taken is not None:
-                raise self._taken
             return {where: until for where, until in offsets.items() if self._commit(where, until)}
-        except Exception as error:
-            # The runtime goes back and tries again; one that is not alone has to end, and can at the next put.
-            self._taken = error if isinstance(error, Taken) else None
+        except Exception:
+            # The runtime goes back and tries again. One that is not alone ends at the next put, unless it has heard by
+            # then that the partition is not its own any more.
             for held in self._held.values():
                 held.discard()
             for where in self._held:

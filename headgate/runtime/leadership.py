@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from headgate.cluster import protocol as messages
+from headgate.cluster.work import NOTHING, Work
 from headgate.model import SessionKey, TaskId
 from headgate.runtime.connector import in_thread
 from headgate.runtime.group import Place, Stores
@@ -44,12 +45,13 @@ class Leadership:
         self._key_turn = asyncio.Lock()
         self._rotation: asyncio.TimerHandle | None = None
 
-    async def after_rebalance(self, leads: bool) -> None:
+    async def after_rebalance(self, leads: bool, held: Work = NOTHING) -> None:
+        """`held`: what members had when they joined; what of it is no more may still be ending."""
         if not leads:
             await self.lost()
             return
         await self.claim_writes()
-        self._tidy_up()
+        self._tidy_up(held)
         await self._see_to_key()
 
     async def claim_writes(self) -> None:
@@ -72,17 +74,21 @@ class Leadership:
             self._claimed = False
             await in_thread(self._stores.resign, "resign")
 
-    def _tidy_up(self) -> None:
-        """States of what is no more, e.g. of connectors that were deleted while their worker was down."""
+    def _tidy_up(self, held: Work) -> None:
+        """States of what is no more, e.g. of connectors that were deleted while their worker was down. Who still held
+        any of it has to give it up, and joins again after that."""
         view = self._configs.view()
+        kept = held.connectors | {task.connector for task in held.tasks}
         for name in self._statuses.connectors():
             connector = view.get(name)
-            if connector is None:
+            if connector is None and name not in kept:
                 self._statuses.remove_connector(name)
                 continue
+            left = len(connector.tasks) if connector is not None else 0
             for number in self._statuses.tasks(name):
-                if number >= len(connector.tasks):
-                    self._statuses.remove_task(TaskId(name, number))
+                task = TaskId(name, number)
+                if number >= left and task not in held.tasks:
+                    self._statuses.remove_task(task)
 
     # --- session keys -------------------------------------------------------------------------------------------------
 

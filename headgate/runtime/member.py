@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from headgate.cluster.leader import Election, Leader
 from headgate.cluster.protocol import Assignment, Joined, MemberState, Problem
-from headgate.cluster.work import NOTHING, Work
+from headgate.cluster.work import NOTHING, Work, union
 from headgate.runtime.connector import in_thread
 from headgate.runtime.follower import Follower
 from headgate.runtime.group import Place, SharedConfigs, SharedStatuses
@@ -39,13 +39,14 @@ class GroupMember:
         follower: Follower,
         leader: Leader,
         place: Callable[[], Place],
-        after: Callable[[bool], Coroutine[Any, Any, None]],
+        after: Callable[[bool, Work], Coroutine[Any, Any, None]],
         *,
         sync_timeout_s: float,
         eager_backoff_s: float,
         max_delay_s: float,
     ) -> None:
-        """`after` is told of every rebalance that is done, and whether this worker leads."""
+        """`after` is told of every rebalance that is done, whether this worker leads, and, if so, what members held
+        when they joined."""
         self.settled = asyncio.Event()
         """It holds what an assignment gave it, and that one is the newest."""
         self._loop = loop
@@ -61,6 +62,7 @@ class GroupMember:
         self._eager_backoff_s = eager_backoff_s
         self._max_delay_s = max_delay_s
         self._joined: Joined | None = None
+        self._held = NOTHING
 
     async def state(self) -> MemberState:
         self.settled.clear()
@@ -82,6 +84,7 @@ class GroupMember:
                 log.warning("The config topic could not be read to its end, nobody is given work: %s", error)
         connectors = state.view.connectors
         tasks = (task for connector in connectors.values() for task in connector.task_ids)
+        self._held = union(each.held.assigned for each in election.members.values() if each.held is not None)
         return self._leader.assign(election, state.offset, Work.of(connectors, tasks))
 
     async def give_up(self, work: Work | None) -> None:
@@ -118,7 +121,7 @@ class GroupMember:
             self._place().request_rejoin()
             return
         self._holdings.begin(assignment.offset, self._follower.carried_out.view)
-        self._loop.spawn(self._after(joined.leads), "doing what a leader has to")
+        self._loop.spawn(self._after(joined.leads, self._held), "doing what a leader has to")
         if assignment.revoked:
             self._place().request_rejoin()  # so that others get it
         self.settled.set()

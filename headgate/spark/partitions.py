@@ -295,8 +295,13 @@ class Partitions:
         """A broker that is away for a moment, or not yet what it will be, does not fail the task."""
         from confluent_kafka import KafkaError, KafkaException
 
-        # librdkafka does not call these retriable, as Java does.
-        passing = {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.FENCED_LEADER_EPOCH}
+        passing = {  # librdkafka does not call these retriable, as Java does
+            KafkaError.NOT_LEADER_FOR_PARTITION,
+            KafkaError.LEADER_NOT_AVAILABLE,
+            KafkaError.FENCED_LEADER_EPOCH,
+            KafkaError.OFFSET_NOT_AVAILABLE,
+            KafkaError.UNKNOWN_TOPIC_OR_PART,
+        }
         for left in reversed(range(_ASK_TIMES)):
             try:
                 return ask()

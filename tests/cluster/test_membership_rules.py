@@ -48,6 +48,7 @@ class Scripted:
         self.joining = False
         self.unknown = False
         self.trouble = ""
+        self.cut_off = False
         self.requests = 0
         self.polls = 0
         self.adopted: list[str] = []

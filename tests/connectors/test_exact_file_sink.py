@@ -312,6 +312,21 @@ def test_of_two_tasks_the_second_to_commit_fails_and_stays_failed(group: Group) 
     group.check()
 
 
+def test_a_task_goes_on_when_it_hears_that_the_partition_is_not_its_own(group: Group) -> None:
+    old = group.member
+    old.put(10)
+    old.commit()
+    group.crash()
+    group.member.put(5)
+    group.member.commit()
+    old.put(5)
+    assert not old.commit()
+    old.lose()
+    assert old.positions == {P0: 15, P1: 15}
+    old.put(5)
+    assert old.commit()
+
+
 def test_a_task_that_was_only_thought_to_be_dead_may_be_first_and_the_new_one_fails(group: Group) -> None:
     old = group.member
     group.crash()

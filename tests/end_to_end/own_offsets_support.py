@@ -66,8 +66,9 @@ class KeepingTask(SinkTask):
             raise
         self.store.commits += 1
         for where, until in offsets.items():
-            records, self.waiting[where] = self.waiting[where], []
-            self.store.kept.setdefault(where, []).extend(each.value for each in records if each.offset < until)
+            done = [each.value for each in self.waiting[where] if each.offset < until]
+            self.waiting[where] = self.waiting[where][len(done) :]
+            self.store.kept.setdefault(where, []).extend(done)
             self.store.next[where] = until
         return offsets
 

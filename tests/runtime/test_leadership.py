@@ -192,3 +192,29 @@ def test_tasks_that_were_left_alone_are_tidied_up_too(make: Callable[..., Node])
     node.stores.statuses.put_task(TaskId("gone", 0), RUNNING)
     leads(node)
     assert node.stores.statuses.tasks("gone") == {}
+
+
+def test_states_of_what_may_still_be_ending_stay_for_one_more_round(script: Script) -> None:
+    """A stopped connector shows tasks as long as they run."""
+    group = Group(script, "a", "b", "c")
+    try:
+        group.settle()
+        group.connector(tasks=3)
+        group.nodes[0].stop()
+        for node in group.nodes:
+            node.idle()
+        group.rebalance()
+        for node in group.nodes:
+            node.idle()
+        assert group.nodes[0].task_states() == [State.UNASSIGNED] * 3
+        group.settle()
+        assert group.nodes[0].task_states() == []
+        group.nodes[0].delete()
+        group.rebalance()
+        for node in group.nodes:
+            node.idle()
+        assert list(group.statuses.connectors()) == ["orders"]
+        group.settle()
+        assert list(group.statuses.connectors()) == []
+    finally:
+        group.close()
