@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart cluster test faults pure check format bench bench-producer bench-burst bench-exactly-once torture docs clean
+.PHONY: help setup quickstart cluster test clusters pure check format bench bench-producer bench-burst bench-exactly-once torture docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -30,11 +30,11 @@ cluster: setup  ## a broker and three workers, one of which is killed; ARGS=--st
 test: setup  ## pure tests, then those with broker and Spark; ARGS="-k pause" chooses
 	@echo "==> test: what needs neither broker nor Spark, then the rest, on a broker of its own"
 	$(BIN)/python -m pytest -n 2 -m "not broker and not spark" $(ARGS)
-	$(BIN)/python -m pytest -m "(broker or spark) and not faults" $(ARGS)
+	$(BIN)/python -m pytest -m "(broker or spark) and not clusters" $(ARGS)
 
-faults: setup  ## clusters of workers, broken in every way: kills, cuts, stuck processes, a broker that goes away
-	@echo "==> faults: three workers and what may happen to them"
-	$(BIN)/python -m pytest -m faults $(ARGS)
+clusters: setup  ## tests of clusters of worker processes, and of all that may happen to them; ARGS="-k faults" chooses
+	@echo "==> clusters: three workers, and kills, cuts, stuck processes, a broker that goes away"
+	$(BIN)/python -m pytest -m clusters $(ARGS)
 
 pure: setup  ## the quick tests: plain values, no processes
 	@echo "==> pure: tests on plain values"

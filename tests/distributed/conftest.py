@@ -98,7 +98,7 @@ def faulty(three: Cluster, tmp_path: Path, name: str, topic: str) -> Iterator[Fa
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Breaking clusters takes minutes: those tests have a target of their own."""
+    """Starting and breaking clusters takes minutes: these tests have a target of their own."""
     for item in items:
-        if item.path.parent == Path(__file__).parent and item.path.name.startswith(("test_faults_", "test_take_over")):
-            item.add_marker(pytest.mark.faults)
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.clusters)
