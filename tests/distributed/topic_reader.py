@@ -30,6 +30,7 @@ def read_topic(bootstrap: str, topic: str, seconds: float = 20.0) -> list[TopicR
             "group.id": f"reader-of-{topic}",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,
         }
     )
     try:
