@@ -8,8 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from headgate.dev.broker import Broker
+
+# How long an example takes says something about the machine, not about the code.
+settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 _numbers = itertools.count(1)
 
