@@ -24,8 +24,6 @@ EVENT_ERROR: Final = 0x8
 
 COPY: Final = 0x2
 """The payload is copied: Arrow's buffer may go."""
-PARTITIONS: Final = 0x8
-"""Each message says its partition."""
 
 MESSAGE: Final = np.dtype(
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -34,41 +35,55 @@ def rows_of(topic: str, rows: pa.RecordBatch, first: int) -> Rows:
 
 
 class _Columns:
-    """Without timestamps and headers: the call for whole columns takes none."""
+    """Without timestamps and headers: the call for whole columns takes none. One call for the rows of a partition:
+    told the partition row by row, librdkafka forgets to let go of a row whose partition is not there, and waits for it
+    for ever after."""
 
     def __init__(self, topic: str, rows: pa.RecordBatch, first: int) -> None:
         self._topic = topic
         self._rows = rows  # holds the buffers that the messages point into
-        self._flags = native.COPY
         messages = np.zeros(rows.num_rows, native.MESSAGE)
         messages["payload"], messages["len"] = places(rows.column("value"))
         messages["private"] = np.arange(first, first + rows.num_rows)
         key = column(rows, "key")
         if key.null_count < rows.num_rows:
             messages["key"], messages["key_len"] = places(key)
-        partition = column(rows, "partition")
-        if partition.null_count < rows.num_rows:
-            messages["partition"] = partition.fill_null(native.ANY_PARTITION).to_numpy(zero_copy_only=False)
-            self._flags |= native.PARTITIONS
-        self._messages: Any = messages
+        self._runs: deque[Any] = deque(_by_partition(messages, column(rows, "partition")))
 
     @property
     def left(self) -> int:
-        return len(self._messages)
+        return sum(len(run) for run in self._runs)
 
     def push(self, producer: int, topic: int) -> list[Message]:
-        messages = self._messages
-        produce = native.library().rd_kafka_produce_batch
-        sent = produce(topic, native.ANY_PARTITION, self._flags, messages.ctypes.data, len(messages))
-        if sent == len(messages):
-            self._messages = messages[:0]
-            return []
-        left = messages[messages["err"] != 0]
-        refused = [native.row_of(message, self._topic) for message in left[left["err"] != QUEUE_FULL]]
-        # The rest comes again in its order.
-        self._messages = left[left["err"] == QUEUE_FULL]
-        self._messages["err"] = 0
+        refused: list[Message] = []
+        while self._runs:
+            left = _push(topic, self._runs.popleft())
+            refused += (native.row_of(message, self._topic) for message in left[left["err"] != QUEUE_FULL])
+            full = left[left["err"] == QUEUE_FULL]
+            if len(full):  # comes again, in its order
+                full["err"] = 0
+                self._runs.appendleft(full)
+                break
         return refused
+
+
+def _push(topic: int, run: Any) -> Any:
+    """Hands over rows of one partition; returns those that were not taken."""
+    produce, partition = native.library().rd_kafka_produce_batch, int(run["partition"][0])
+    sent = produce(topic, partition, native.COPY, run.ctypes.data, len(run))
+    return run[:0] if sent == len(run) else run[run["err"] != 0]
+
+
+def _by_partition(messages: Any, partition: pa.Array) -> list[Any]:
+    """Rows for the same partition together. The order within a partition is kept: where some rows leave theirs to the
+    library, nobody knows which that will be, and none is moved."""
+    if partition.null_count == len(messages):
+        messages["partition"] = native.ANY_PARTITION
+        return [messages] if len(messages) else []
+    messages["partition"] = partition.fill_null(native.ANY_PARTITION).to_numpy(zero_copy_only=False)
+    if not partition.null_count:
+        messages = messages[np.argsort(messages["partition"], kind="stable")]
+    return list(np.split(messages, np.flatnonzero(np.diff(messages["partition"])) + 1))
 
 
 class _Singles:

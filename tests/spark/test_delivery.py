@@ -249,6 +249,37 @@ def test_what_is_refused_before_it_is_sent_does_not_hold_up_the_rest(
     assert (with_header.headers, with_header.timestamp) == ((("h", b"1"),), 5)
 
 
+def test_a_partition_that_is_not_there_holds_up_nothing_once_the_topic_is_known(
+    broker: Broker, topic: str, delivery: Callable[..., Delivery]
+) -> None:
+    refused: list[Refused] = []
+    sender = delivery(refused.append)
+    sender.send(_table(topic, [{"value": b"known", "partition": 0}]))
+    assert sender.flush(10)
+    wrong = [{"value": b"%d" % n, "partition": partition} for n, partition in enumerate([0, 99, 1, 77, 0, 99, 1])]
+    sender.send(_table(topic, wrong))
+    assert sender.flush(10)
+    assert sorted((each.message.number, each.message.partition) for each in refused) == [(2, 99), (4, 77), (6, 99)]
+    found = [(message.partition(), message.value()) for message in _read(broker, topic, 5)]
+    assert [value for partition, value in found if partition == 0] == [b"known", b"0", b"4"]
+    assert [value for partition, value in found if partition == 1] == [b"2", b"6"]
+
+
+def test_rows_with_and_without_a_partition_stay_in_order(
+    broker: Broker, unique: Callable[[str], str], delivery: Callable[..., Delivery]
+) -> None:
+    name = unique("single")
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(10)
+    sender = delivery(**{"queue.buffering.max.messages": "7"})
+    sender.send(_table(name, [{"value": b"%d" % n, "partition": 0 if n % 3 else None} for n in range(50)]))
+    assert sender.flush(10)
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "t"})
+    consumer.assign([TopicPartition(name, 0, 0)])
+    assert [message.value() for message in consumer.consume(50, 10)] == [b"%d" % n for n in range(50)]
+    consumer.close()
+
+
 def test_a_topic_that_is_not_there_and_is_not_made(unique: Callable[[str], str]) -> None:
     refused: list[Refused] = []
     with Broker(properties={"auto.create.topics.enable": "false"}) as broker:
