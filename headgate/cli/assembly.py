@@ -18,10 +18,10 @@ from headgate.rest.exposition import exposition
 from headgate.rest.server import Server
 from headgate.rest.settings import RestSettings
 from headgate.runtime import task_spec
+from headgate.runtime.config.secrets import resolve_worker
+from headgate.runtime.config.worker_config import STANDALONE, WorkerConfig, unknown_keys
 from headgate.runtime.plugins import Kind, Plugins
-from headgate.runtime.secrets import resolve_worker
 from headgate.runtime.standalone import StandaloneHerder
-from headgate.runtime.worker_config import STANDALONE, WorkerConfig, unknown_keys
 from headgate.spark.ride import Rides
 from headgate.spark.runner import SparkTaskRunner
 from headgate.spark.session import SparkEngine

@@ -21,11 +21,11 @@ from headgate.rest.exposition import exposition
 from headgate.rest.loggers import Loggers, UnknownLevel
 from headgate.rest.peers import HttpPeers
 from headgate.runtime import task_spec
-from headgate.runtime.distributed import DistributedHerder
-from headgate.runtime.group import GroupSettings
+from headgate.runtime.config.worker_config import DISTRIBUTED
+from headgate.runtime.distributed.group import GroupSettings
+from headgate.runtime.distributed.herder import DistributedHerder
+from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.ports import OffsetStore
-from headgate.runtime.signatures import Signatures
-from headgate.runtime.worker_config import DISTRIBUTED
 from headgate.spark.runner import SparkTaskRunner
 from headgate.spark.task_offsets import Shared, TaskOffsets
 from headgate.storage.fencing import fence

@@ -58,8 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     from headgate.cli.migration.report import printable, text
     from headgate.cli.migration.survey import survey
     from headgate.cli.migration.worker import NotAWorkerFile
+    from headgate.runtime.config.worker_config import DISTRIBUTED
     from headgate.runtime.plugins import Plugins
-    from headgate.runtime.worker_config import DISTRIBUTED
     from headgate.storage.snapshot import Unreadable
 
     try:

@@ -9,9 +9,9 @@ from typing import Any, Final, cast
 from headgate.api.config import Key, text_of
 from headgate.model import Config, ConnectorInfo, ConnectorStatus, Offset, Partition, State, Status, TargetState, TaskId
 from headgate.rest.body import Number
+from headgate.runtime.config.validation import ConfigInfo, ConfigInfos
 from headgate.runtime.errors import BadRequest
 from headgate.runtime.plugins import Found
-from headgate.runtime.validation import ConfigInfo, ConfigInfos
 
 # Kafka Connect trims names as Java does: everything up to the blank, and nothing beyond it.
 _TRIMMED: Final = "".join(map(chr, range(0x21)))

@@ -13,7 +13,7 @@ from headgate.rest.client import PeerTls
 from headgate.rest.headers import KEY as HEADERS
 from headgate.rest.headers import HeaderRule, parse_rules
 from headgate.rest.listeners import Listener, Tls
-from headgate.runtime.worker_config import COMMON
+from headgate.runtime.config.worker_config import COMMON
 
 LISTENERS: Final = "listeners"
 ADMIN_LISTENERS: Final = "admin.listeners"

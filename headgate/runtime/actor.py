@@ -12,17 +12,17 @@ from headgate.log import about, masked
 from headgate.model import Config, ConnectorType, TargetState, TaskId
 from headgate.runtime import decide, task_spec
 from headgate.runtime.board import StatusBoard
+from headgate.runtime.config.connector_config import CONNECTOR_CLASS, RELOAD, ConnectorConfig
+from headgate.runtime.config.secrets import Resolved, Secrets, put_back
+from headgate.runtime.config.worker_config import WorkerConfig
 from headgate.runtime.connector import ConnectorInstance, trace_of
-from headgate.runtime.connector_config import CONNECTOR_CLASS, RELOAD, ConnectorConfig
 from headgate.runtime.context import RuntimeConnectorContext
 from headgate.runtime.errors import HerderError, StartFailed, TooManyTasks
 from headgate.runtime.lifecycle import EVENT_OF, Event, Phase
 from headgate.runtime.loop import HerderLoop
 from headgate.runtime.plugins import Found, Plugins
 from headgate.runtime.ports import ConfigStore, OpenOffsets
-from headgate.runtime.secrets import Resolved, Secrets, put_back
 from headgate.runtime.worker import Worker
-from headgate.runtime.worker_config import WorkerConfig
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 from headgate.api.connector import Connector
 from headgate.log import about
 from headgate.model import Config, TargetState
-from headgate.runtime.connector_config import TASK_CLASS, TOPICS, TOPICS_REGEX
+from headgate.runtime.config.connector_config import TASK_CLASS, TOPICS, TOPICS_REGEX
 from headgate.runtime.errors import StartFailed, Superseded
 from headgate.runtime.lifecycle import PHASES, Call, Phase
 from headgate.runtime.plugins import Found

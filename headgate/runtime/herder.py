@@ -25,12 +25,16 @@ from headgate.model import (
     TargetState,
     TaskId,
 )
-from headgate.runtime import connector_config, unknown_keys
 from headgate.runtime.actor import Actor, Publish
 from headgate.runtime.board import StatusBoard
-from headgate.runtime.client_check import ClientCheck, TryClient
+from headgate.runtime.config import connector_config, unknown_keys
+from headgate.runtime.config.client_check import ClientCheck, TryClient
+from headgate.runtime.config.connector_config import CONNECTOR_CLASS
+from headgate.runtime.config.secrets import Secrets
+from headgate.runtime.config.validation import ConfigInfos
+from headgate.runtime.config.validator import Validator, failure_message, require_version
+from headgate.runtime.config.worker_config import WorkerConfig
 from headgate.runtime.connector import in_thread
-from headgate.runtime.connector_config import CONNECTOR_CLASS
 from headgate.runtime.errors import (
     AlreadyRestarting,
     ConnectorNotFound,
@@ -43,11 +47,7 @@ from headgate.runtime.loop import HerderLoop
 from headgate.runtime.offset_changes import OffsetChanges
 from headgate.runtime.plugins import CONNECTORS, Plugins
 from headgate.runtime.ports import ConfigStore, GroupOffsets, OffsetStore, OpenOffsets, StatusStore, TaskRunner
-from headgate.runtime.secrets import Secrets
-from headgate.runtime.validation import ConfigInfos
-from headgate.runtime.validator import Validator, failure_message, require_version
 from headgate.runtime.worker import Worker
-from headgate.runtime.worker_config import WorkerConfig
 
 log = logging.getLogger(__name__)
 

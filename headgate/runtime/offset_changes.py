@@ -12,15 +12,15 @@ from headgate.api.connector import SinkConnector, SourceConnector
 from headgate.model import Config, ConnectorType, Offset, Partition, TopicPartition
 from headgate.runtime import offsets as rules
 from headgate.runtime import task_spec
+from headgate.runtime.config.connector_config import CONNECTOR_CLASS
+from headgate.runtime.config.overrides import Client
+from headgate.runtime.config.secrets import Secrets
+from headgate.runtime.config.worker_config import WorkerConfig
 from headgate.runtime.connector import in_thread
-from headgate.runtime.connector_config import CONNECTOR_CLASS
 from headgate.runtime.errors import OffsetsError
-from headgate.runtime.overrides import Client
 from headgate.runtime.plugins import Found, Plugins
 from headgate.runtime.ports import GroupNotEmpty, GroupOffsets, OpenOffsets
-from headgate.runtime.secrets import Secrets
 from headgate.runtime.view import ConnectorView
-from headgate.runtime.worker_config import WorkerConfig
 
 log = logging.getLogger(__name__)
 

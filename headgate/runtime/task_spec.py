@@ -19,7 +19,7 @@ from headgate.model import (
     TopicGroup,
     TransactionSpec,
 )
-from headgate.runtime.connector_config import (
+from headgate.runtime.config.connector_config import (
     BOUNDARY,
     BOUNDARY_INTERVAL,
     CONNECTOR_CLASS,
@@ -27,10 +27,10 @@ from headgate.runtime.connector_config import (
     aliases,
     with_prefix,
 )
-from headgate.runtime.overrides import clients_of
+from headgate.runtime.config.overrides import clients_of
+from headgate.runtime.config.topic_creation import topic_groups
+from headgate.runtime.config.worker_config import SIMPLE_HEADER_CONVERTER, WorkerConfig
 from headgate.runtime.plugins import Kind, Plugins
-from headgate.runtime.topic_creation import topic_groups
-from headgate.runtime.worker_config import SIMPLE_HEADER_CONVERTER, WorkerConfig
 
 _CONVERTER_KINDS = {
     "key.converter": Kind.CONVERTER,

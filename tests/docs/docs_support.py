@@ -15,10 +15,10 @@ from starlette.testclient import TestClient
 from headgate.model import TaskSpec
 from headgate.rest.app import build_app
 from headgate.rest.settings import RestSettings
+from headgate.runtime.config.worker_config import WorkerConfig
 from headgate.runtime.plugins import Plugins
 from headgate.runtime.ports import TaskListener
 from headgate.runtime.standalone import StandaloneHerder
-from headgate.runtime.worker_config import WorkerConfig
 from headgate.storage.memory import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ from headgate.java.jars import KAFKA_BROKER, SPARK_KAFKA
 from headgate.rest.app import admin_routes, main_routes
 from headgate.rest.loggers import Loggers
 from headgate.rest.settings import RestSettings
-from headgate.runtime.worker_config import DISTRIBUTED, STANDALONE
+from headgate.runtime.config.worker_config import DISTRIBUTED, STANDALONE
 from headgate.spark.session import DEFAULTS
 
 pytestmark = pytest.mark.process

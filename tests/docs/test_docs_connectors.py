@@ -23,8 +23,8 @@ from headgate.model import TargetState, TaskId
 from headgate.pipeline.blob import pack, pack_spec, run, source_columns_job, unpack
 from headgate.pipeline.chain import Chain
 from headgate.runtime import task_spec
+from headgate.runtime.config.worker_config import WorkerConfig
 from headgate.runtime.plugins import Plugins
-from headgate.runtime.worker_config import WorkerConfig
 
 pytestmark = pytest.mark.process
 

@@ -25,9 +25,9 @@ from headgate.java.jars import SPARK_KAFKA
 from headgate.log import masked
 from headgate.model import Config
 from headgate.rest.settings import RestSettings
+from headgate.runtime.config.secrets import resolve_worker
+from headgate.runtime.config.worker_config import COMMON, DISTRIBUTED, WorkerConfig, unknown_keys
 from headgate.runtime.plugins import Plugins
-from headgate.runtime.secrets import resolve_worker
-from headgate.runtime.worker_config import COMMON, DISTRIBUTED, WorkerConfig, unknown_keys
 from headgate.storage.internal_topics import InternalTopics
 
 PAGE = DOCS / "distributed.md"

@@ -10,7 +10,7 @@ import pytest
 from docs_support import DOCS, PAGES, README, ROOT, ask, blocks, commands, curl, links, page_name, worker
 
 from headgate.model import ConnectorType
-from headgate.runtime.overrides import ALLOWLIST, POLICY, Client, Overrides
+from headgate.runtime.config.overrides import ALLOWLIST, POLICY, Client, Overrides
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=page_name)
 

@@ -9,8 +9,8 @@ from docs_support import DOCS, blocks, first_column, section
 
 from headgate.pipeline.sql.statement import Statement
 from headgate.pipeline.transforms.sql import Sql
+from headgate.runtime.config.validator import Validator
 from headgate.runtime.plugins import Plugins
-from headgate.runtime.validator import Validator
 
 pytestmark = pytest.mark.process
 

@@ -22,8 +22,8 @@ from headgate.cli.main import main
 from headgate.cli.standalone import parser
 from headgate.pipeline.blob import pack, pack_spec, run, source_records_job, unpack
 from headgate.runtime import task_spec
+from headgate.runtime.config.worker_config import STANDALONE, WorkerConfig, unknown_keys
 from headgate.runtime.plugins import Plugins
-from headgate.runtime.worker_config import STANDALONE, WorkerConfig, unknown_keys
 from headgate.spark.session import SparkEngine
 
 pytestmark = pytest.mark.process

@@ -22,6 +22,7 @@ from headgate.model import (
     TaskId,
     TaskStatus,
 )
+from headgate.runtime.config.validation import ConfigInfo, ConfigInfos
 from headgate.runtime.errors import (
     AlreadyExists,
     BadRequest,
@@ -32,7 +33,6 @@ from headgate.runtime.errors import (
 )
 from headgate.runtime.herder import Herder
 from headgate.runtime.plugins import Found, Kind
-from headgate.runtime.validation import ConfigInfo, ConfigInfos
 
 T = TypeVar("T")
 WORKER = "worker:8083"

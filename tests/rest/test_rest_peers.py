@@ -18,9 +18,9 @@ from headgate.model import SessionKey
 from headgate.rest.client import PeerTls
 from headgate.rest.peers import HttpPeers
 from headgate.rest.settings import RestSettings
+from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.errors import BadRequest, Elsewhere, HerderError
 from headgate.runtime.ports import PeerError, Peers
-from headgate.runtime.signatures import Signatures
 
 pytestmark = pytest.mark.process
 

@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 from headgate.api.config import HIGH, INT, LIST, PASSWORD, STRING, ConfigValue, Key, Width
 from headgate.log import hide
 from headgate.rest import entities
+from headgate.runtime.config.validation import ConfigInfo, ConfigInfos, UnknownKey
 from headgate.runtime.errors import BadRequest, PluginNotFound, RequestTimeout
-from headgate.runtime.validation import ConfigInfo, ConfigInfos, UnknownKey
 
 CONNECTORS = [{"class": "acme.Sink", "type": "sink", "version": "1.0"}, {"class": "acme.Source", "type": "source"}]
 ALL_TYPES = ["sink", "source", "transformation", "predicate", "converter", "header_converter"]

@@ -15,12 +15,12 @@ from headgate.cluster.leader import Election
 from headgate.cluster.protocol import Assignment, Joined, Problem, Protocol
 from headgate.cluster.work import Work
 from headgate.model import Config, State, Status, TaskId
-from headgate.runtime.distributed import DistributedHerder
+from headgate.runtime.config.worker_config import DISTRIBUTED, WorkerConfig
+from headgate.runtime.distributed.group import ConfigListener, GroupSettings
+from headgate.runtime.distributed.herder import DistributedHerder
+from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.errors import HerderError
-from headgate.runtime.group import ConfigListener, GroupSettings
 from headgate.runtime.ports import PeerError, Signer
-from headgate.runtime.signatures import Signatures
-from headgate.runtime.worker_config import DISTRIBUTED, WorkerConfig
 from headgate.storage.config_log import ConfigLog
 from headgate.storage.memory import MemoryOffsetStore, MemoryStatusStore
 
@@ -71,7 +71,7 @@ class SharedStatusStore(MemoryStatusStore):
 
 
 class MemoryStores:
-    """Fits `runtime.group.Stores`."""
+    """Fits `runtime.distributed.group.Stores`."""
 
     def __init__(self, topic: ConfigTopic, statuses: SharedStatusStore) -> None:
         self.log = TopicFollower(topic)

@@ -23,11 +23,11 @@ from headgate.model import (
 )
 from headgate.pipeline.converters.simple_header import SimpleHeaderConverter
 from headgate.pipeline.converters.string import StringConverter
+from headgate.runtime.config.secrets import Secrets
+from headgate.runtime.config.worker_config import WorkerConfig
 from headgate.runtime.plugins import Plugins
 from headgate.runtime.ports import TaskListener
-from headgate.runtime.secrets import Secrets
 from headgate.runtime.standalone import StandaloneHerder
-from headgate.runtime.worker_config import WorkerConfig
 from headgate.storage.memory import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
 
 T = TypeVar("T")

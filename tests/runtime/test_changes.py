@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headgate.model import TargetState
-from headgate.runtime.changes import Changes, between
+from headgate.runtime.distributed.changes import Changes, between
 from headgate.runtime.view import ClusterView, ConnectorView
 
 ORDERS = ConnectorView("orders", {"name": "orders"}, tasks=({"part": "0"},))

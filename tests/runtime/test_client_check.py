@@ -5,8 +5,8 @@ from runtime_fakes import WORKER_FILE
 
 from headgate.clients import ClientKind, translate
 from headgate.model import Config, ConnectorType
-from headgate.runtime.client_check import ClientCheck
-from headgate.runtime.worker_config import WorkerConfig
+from headgate.runtime.config.client_check import ClientCheck
+from headgate.runtime.config.worker_config import WorkerConfig
 
 SOURCE, SINK = ConnectorType.SOURCE, ConnectorType.SINK
 

@@ -4,7 +4,7 @@ import pytest
 
 from headgate.api import ConfigError
 from headgate.model import ConnectorType
-from headgate.runtime.connector_config import (
+from headgate.runtime.config.connector_config import (
     ConnectorConfig,
     TransformKeys,
     aliases,

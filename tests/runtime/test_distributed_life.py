@@ -8,10 +8,10 @@ from runtime_fakes import Script, eventually
 
 from headgate.cluster.protocol import Protocol
 from headgate.model import RestartRequest, State, TargetState
+from headgate.runtime.distributed.group import GroupSettings
+from headgate.runtime.distributed.signatures import SIGNATURE
 from headgate.runtime.errors import BadRequest, HerderError, InvalidSignature, NotStopped, WriteFailed
-from headgate.runtime.group import GroupSettings
 from headgate.runtime.lifecycle import Phase
-from headgate.runtime.signatures import SIGNATURE
 
 
 def test_a_worker_is_ready_once_it_has_its_place(script: Script) -> None:

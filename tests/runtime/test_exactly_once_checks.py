@@ -4,10 +4,10 @@ import pytest
 from runtime_fakes import WORKER_FILE
 
 from headgate.api import ExactlyOnceSupport, SinkConnector, SourceConnector
-from headgate.runtime.client_check import ClientCheck
+from headgate.runtime.config.client_check import ClientCheck
+from headgate.runtime.config.validator import Validator
+from headgate.runtime.config.worker_config import DISTRIBUTED, WorkerConfig
 from headgate.runtime.plugins import Plugins
-from headgate.runtime.validator import Validator
-from headgate.runtime.worker_config import DISTRIBUTED, WorkerConfig
 
 DISABLED = "This worker does not have exactly-once source support enabled."
 UNSUPPORTED = "The connector does not support exactly-once semantics with the provided configuration."

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from runtime_fakes import World
 
+from headgate.runtime.config.validation import ConfigInfos
 from headgate.runtime.errors import BadRequest, PluginNotFound
-from headgate.runtime.validation import ConfigInfos
 
 
 class TestPluginConfig:

@@ -12,7 +12,7 @@ from runtime_fakes import Script, eventually
 
 from headgate.cluster.protocol import Protocol
 from headgate.model import SessionKey, State, Status, TaskId
-from headgate.runtime.signatures import Signatures
+from headgate.runtime.distributed.signatures import Signatures
 
 RUNNING = Status(State.RUNNING, "a")
 

@@ -13,7 +13,7 @@ from headgate.cluster.leader import Election
 from headgate.cluster.protocol import MemberState, Problem, Protocol
 from headgate.cluster.work import NOTHING
 from headgate.model import State, TaskId
-from headgate.runtime.group import GroupSettings
+from headgate.runtime.distributed.group import GroupSettings
 
 
 @pytest.fixture

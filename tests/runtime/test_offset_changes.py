@@ -12,11 +12,11 @@ from runtime_fakes import WORKER_FILE, FakeGroups, Script, scripted_plugins
 
 from headgate.api import ConnectError, UnsupportedOperation
 from headgate.model import TargetState, TopicPartition
+from headgate.runtime.config.worker_config import WorkerConfig
 from headgate.runtime.errors import BadRequest, NotStopped, OffsetsError, OverridesNotAllowed
 from headgate.runtime.offset_changes import OffsetChanges
 from headgate.runtime.ports import GroupNotEmpty
 from headgate.runtime.view import ConnectorView
-from headgate.runtime.worker_config import WorkerConfig
 from headgate.storage.memory import MemoryOffsetStore
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -8,8 +8,8 @@ import pytest
 
 from headgate.api import ConfigError, OverridePolicy, OverrideRequest
 from headgate.model import ConnectorType
+from headgate.runtime.config.overrides import ALLOWLIST, POLICY, Client, Overrides, clients_of
 from headgate.runtime.errors import OverridesNotAllowed
-from headgate.runtime.overrides import ALLOWLIST, POLICY, Client, Overrides, clients_of
 from headgate.runtime.plugins import Plugins
 
 APACHE = "org.apache.kafka.connect.connector.policy."

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from headgate.api import ConfigData, ConfigError, ConfigProvider
 from headgate.log import masked
 from headgate.providers.file import FileConfigProvider
-from headgate.runtime import secrets as module
+from headgate.runtime.config import secrets as module
+from headgate.runtime.config.secrets import Resolved, Secrets, Variable, has_variables, parse, put_back, resolve_worker
 from headgate.runtime.errors import ProviderFailed
 from headgate.runtime.plugins import Plugins
-from headgate.runtime.secrets import Resolved, Secrets, Variable, has_variables, parse, put_back, resolve_worker
 
 APACHES = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
 

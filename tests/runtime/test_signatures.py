@@ -9,9 +9,9 @@ import pytest
 
 from headgate.api import ConfigError
 from headgate.model import SessionKey
+from headgate.runtime.config.worker_config import DISTRIBUTED, STANDALONE, WorkerConfig
+from headgate.runtime.distributed.signatures import ALGORITHM, SIGNATURE, Signatures
 from headgate.runtime.errors import BadRequest, HerderError, InvalidSignature, NoSessionKey
-from headgate.runtime.signatures import ALGORITHM, SIGNATURE, Signatures
-from headgate.runtime.worker_config import DISTRIBUTED, STANDALONE, WorkerConfig
 
 pytestmark = pytest.mark.kip(507, "internal requests are signed")
 

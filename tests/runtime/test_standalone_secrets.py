@@ -12,8 +12,8 @@ from test_secrets import Vault
 
 from headgate.api import ConnectError
 from headgate.model import State, TargetState
+from headgate.runtime.config.secrets import Secrets
 from headgate.runtime.errors import BadRequest, HerderError, OffsetsError, ProviderFailed
-from headgate.runtime.secrets import Secrets
 
 SECRET = "correct-horse-battery"
 VARIABLE = "${vault:db:password}"

@@ -11,9 +11,9 @@ from headgate.pipeline.converters.json import JsonConverter
 from headgate.pipeline.converters.simple_header import SimpleHeaderConverter
 from headgate.pipeline.converters.string import StringConverter
 from headgate.runtime import task_spec
+from headgate.runtime.config.worker_config import WorkerConfig
 from headgate.runtime.errors import OverridesNotAllowed, PluginNotFound
 from headgate.runtime.plugins import Plugins
-from headgate.runtime.worker_config import WorkerConfig
 
 
 class Mask(Transform[Record]):

@@ -4,7 +4,7 @@ import pytest
 
 from headgate.api import ConfigError
 from headgate.model import TopicGroup
-from headgate.runtime.topic_creation import topic_groups
+from headgate.runtime.config.topic_creation import topic_groups
 
 DEFAULT = {"topic.creation.default.replication.factor": "1", "topic.creation.default.partitions": "2"}
 

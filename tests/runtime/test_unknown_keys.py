@@ -7,10 +7,10 @@ from headgate.api import Record, SourceConnector, Transform
 from headgate.connectors.file_sink import FileStreamSinkConnector
 from headgate.connectors.file_source import FileStreamSourceConnector
 from headgate.pipeline.converters.simple_header import SimpleHeaderConverter
+from headgate.runtime.config.unknown_keys import told
+from headgate.runtime.config.validation import UnknownKey
+from headgate.runtime.config.validator import Validator
 from headgate.runtime.plugins import Plugins
-from headgate.runtime.unknown_keys import told
-from headgate.runtime.validation import UnknownKey
-from headgate.runtime.validator import Validator
 
 
 class Vague(SourceConnector):

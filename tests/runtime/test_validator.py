@@ -27,10 +27,10 @@ from headgate.connectors.file_source import FileStreamSourceConnector
 from headgate.pipeline.converters.json import JsonConverter
 from headgate.pipeline.converters.simple_header import SimpleHeaderConverter
 from headgate.pipeline.converters.string import StringConverter
+from headgate.runtime.config.validation import ConfigInfo, ConfigInfos
+from headgate.runtime.config.validator import Validator, failure_message, require_version
 from headgate.runtime.errors import BadRequest
 from headgate.runtime.plugins import Plugins
-from headgate.runtime.validation import ConfigInfo, ConfigInfos
-from headgate.runtime.validator import Validator, failure_message, require_version
 
 NULL = "Null value can not be supplied as the configuration value."
 

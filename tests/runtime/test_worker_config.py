@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from headgate.api import ConfigError
-from headgate.runtime.overrides import Listed
-from headgate.runtime.worker_config import DISTRIBUTED, STANDALONE, WorkerConfig, unknown_keys
+from headgate.runtime.config.overrides import Listed
+from headgate.runtime.config.worker_config import DISTRIBUTED, STANDALONE, WorkerConfig, unknown_keys
 
 REQUIRED = {
     "bootstrap.servers": "a:1, b:2",

@@ -14,15 +14,15 @@ from headgate.cli.migration.hiding import hide_secrets, shown, without
 from headgate.cli.migration.worker import CheckedWorker
 from headgate.clients import ClientKind, translate
 from headgate.model import Config, ConnectorType
-from headgate.runtime.client_check import ClientCheck
+from headgate.runtime.config.client_check import ClientCheck
+from headgate.runtime.config.connector_config import CONNECTOR_CLASS, CONVERTERS, TOPICS, TOPICS_REGEX, aliases
+from headgate.runtime.config.secrets import Variable, parse
+from headgate.runtime.config.unknown_keys import told
+from headgate.runtime.config.validation import ConfigInfos
+from headgate.runtime.config.validator import Validator
 from headgate.runtime.connector import in_thread
-from headgate.runtime.connector_config import CONNECTOR_CLASS, CONVERTERS, TOPICS, TOPICS_REGEX, aliases
 from headgate.runtime.errors import BadRequest, PluginNotFound, ProviderFailed
 from headgate.runtime.plugins import CONNECTORS, Kind, Plugins
-from headgate.runtime.secrets import Variable, parse
-from headgate.runtime.unknown_keys import told
-from headgate.runtime.validation import ConfigInfos
-from headgate.runtime.validator import Validator
 
 _PATIENCE_S: Final = 30.0
 """For a plugin's own validation, which may look at what it connects to."""

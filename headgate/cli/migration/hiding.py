@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from headgate.log import HIDDEN, hide, masked
-from headgate.runtime.secrets import has_variables
+from headgate.runtime.config.secrets import has_variables
 
 _SECRET_KEY: Final = re.compile(
     r"passw|passphrase|pwd|secret|credential|token|jaas|api[._-]?key|access[._-]?key|private[._-]?key|user\.info$"

@@ -9,8 +9,8 @@ from headgate.cli.migration.hiding import shown
 from headgate.clients import ClientConfigError
 from headgate.model import Config, ConnectorType
 from headgate.runtime import task_spec
+from headgate.runtime.config.worker_config import WorkerConfig
 from headgate.runtime.offsets import group_of
-from headgate.runtime.worker_config import WorkerConfig
 from headgate.storage.group_offsets import GroupOffsetsError, KafkaGroupOffsets
 from headgate.storage.snapshot import OffsetTopic, Reader, Unreadable
 

@@ -14,7 +14,7 @@ from headgate.cli.migration.worker import CheckedWorker, check_worker
 from headgate.clients import ClientConfigError
 from headgate.cluster.roster import Roster, RosterUnknown, roster
 from headgate.model import Config, Status
-from headgate.runtime.connector_config import CONNECTOR_CLASS
+from headgate.runtime.config.connector_config import CONNECTOR_CLASS
 from headgate.runtime.plugins import Plugins
 from headgate.storage.snapshot import Reader, Snapshot, Topic, Unreadable
 

@@ -15,18 +15,18 @@ from headgate.cluster.coordinator import GroupConfig
 from headgate.model import Config
 from headgate.rest.listeners import ListenerError
 from headgate.rest.settings import RestSettings
-from headgate.runtime.connector_config import CONVERTERS, aliases
-from headgate.runtime.errors import PluginNotFound, ProviderFailed
-from headgate.runtime.overrides import POLICY
-from headgate.runtime.plugins import Kind, Plugins
-from headgate.runtime.secrets import Secrets
-from headgate.runtime.worker_config import (
+from headgate.runtime.config.connector_config import CONVERTERS, aliases
+from headgate.runtime.config.overrides import POLICY
+from headgate.runtime.config.secrets import Secrets
+from headgate.runtime.config.worker_config import (
     DISTRIBUTED,
     SIMPLE_HEADER_CONVERTER,
     WITHOUT_EFFECT,
     WorkerConfig,
     unknown_keys,
 )
+from headgate.runtime.errors import PluginNotFound, ProviderFailed
+from headgate.runtime.plugins import Kind, Plugins
 from headgate.storage.internal_topics import InternalTopicError, InternalTopics
 
 NEEDED: Final = (

@@ -17,8 +17,8 @@ from headgate.pipeline.converters.registry.converter import RegistryConverter
 from headgate.pipeline.converters.registry.json_schema import JsonSchemaConverter
 from headgate.pipeline.converters.registry.protobuf import ProtobufConverter
 from headgate.pipeline.converters.string import StringConverter
+from headgate.runtime.config.validator import Validator, failure_message
 from headgate.runtime.plugins import GROUP, Kind, Plugins
-from headgate.runtime.validator import Validator, failure_message
 
 pytestmark = pytest.mark.process
 

@@ -12,9 +12,9 @@ from headgate.cluster.leader import Election, Leader
 from headgate.cluster.protocol import Assignment, Joined, MemberState, Problem
 from headgate.cluster.work import NOTHING, Work, union
 from headgate.runtime.connector import in_thread
-from headgate.runtime.follower import Follower
-from headgate.runtime.group import Place, SharedConfigs, SharedStatuses
-from headgate.runtime.holdings import Holdings
+from headgate.runtime.distributed.follower import Follower
+from headgate.runtime.distributed.group import Place, SharedConfigs, SharedStatuses
+from headgate.runtime.distributed.holdings import Holdings
 from headgate.runtime.loop import HerderLoop
 
 log = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from typing import Final
 
 from headgate.model import Config, ConnectorType
 from headgate.runtime.connector import in_thread
+from headgate.runtime.distributed.group import SharedConfigs
 from headgate.runtime.errors import BadRequest, FencingOutdated
-from headgate.runtime.group import SharedConfigs
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from headgate.api.config import INT, LIST, REQUIRED, SHORT, ConfigDef, Key
 from headgate.api.errors import ConfigError
 from headgate.model import Config, TopicGroup
-from headgate.runtime.connector_config import GROUPS, TOPIC_CREATION, aliases, regexes, with_prefix
+from headgate.runtime.config.connector_config import GROUPS, TOPIC_CREATION, aliases, regexes, with_prefix
 
 log = logging.getLogger(__name__)
 

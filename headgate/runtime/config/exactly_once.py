@@ -9,7 +9,7 @@ from typing import Final
 from headgate.api.config import ConfigValue
 from headgate.api.connector import ExactlyOnceSupport, SourceConnector
 from headgate.model import Config
-from headgate.runtime.connector_config import BOUNDARY, EXACTLY_ONCE
+from headgate.runtime.config.connector_config import BOUNDARY, EXACTLY_ONCE
 
 log = logging.getLogger(__name__)
 

@@ -14,14 +14,14 @@ from headgate.api.errors import ConfigError
 from headgate.api.transform import Transform
 from headgate.log import masked
 from headgate.model import SINK_GROUP_PREFIX, Config, ConnectorType
-from headgate.runtime import connector_config as keys
-from headgate.runtime import exactly_once, unknown_keys
-from headgate.runtime.client_check import ClientCheck
+from headgate.runtime.config import connector_config as keys
+from headgate.runtime.config import exactly_once, unknown_keys
+from headgate.runtime.config.client_check import ClientCheck
+from headgate.runtime.config.secrets import Resolved, Secrets, has_variables
+from headgate.runtime.config.validation import ConfigInfo, ConfigInfos
+from headgate.runtime.config.worker_config import SIMPLE_HEADER_CONVERTER
 from headgate.runtime.errors import BadRequest, PluginNotFound, ProviderFailed
 from headgate.runtime.plugins import Found, Kind, Plugins
-from headgate.runtime.secrets import Resolved, Secrets, has_variables
-from headgate.runtime.validation import ConfigInfo, ConfigInfos
-from headgate.runtime.worker_config import SIMPLE_HEADER_CONVERTER
 
 _NULL = "Null value can not be supplied as the configuration value."
 

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from headgate.runtime.connector import in_thread
+from headgate.runtime.distributed.group import Place
+from headgate.runtime.distributed.leadership import Leadership
 from headgate.runtime.errors import HerderError, WriteFailed
-from headgate.runtime.group import Place
-from headgate.runtime.leadership import Leadership
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

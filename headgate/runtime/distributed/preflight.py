@@ -9,8 +9,8 @@ from typing import Final
 
 from headgate.api.errors import ConnectError
 from headgate.model import TaskId, TaskSpec
+from headgate.runtime.distributed.group import SharedConfigs
 from headgate.runtime.errors import ShuttingDown
-from headgate.runtime.group import SharedConfigs
 from headgate.runtime.ports import PeerError
 
 log = logging.getLogger(__name__)

@@ -24,10 +24,10 @@ from headgate.api.config import (
     one_of_any_case,
 )
 from headgate.model import Config
-from headgate.runtime import signatures
-from headgate.runtime.overrides import ALLOWLIST, POLICY, Overrides
+from headgate.runtime.config.overrides import ALLOWLIST, POLICY, Overrides
+from headgate.runtime.distributed import signatures
+from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.plugins import Plugins
-from headgate.runtime.signatures import Signatures
 
 SIMPLE_HEADER_CONVERTER: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 

@@ -11,10 +11,10 @@ from headgate.api.errors import ConfigError
 from headgate.log import HIDDEN
 from headgate.model import Config, ConnectorType, TaskId
 from headgate.runtime import task_spec
-from headgate.runtime.connector_config import NAME, with_prefix
-from headgate.runtime.overrides import Client, clients_of
-from headgate.runtime.validation import ConfigInfo
-from headgate.runtime.worker_config import WorkerConfig
+from headgate.runtime.config.connector_config import NAME, with_prefix
+from headgate.runtime.config.overrides import Client, clients_of
+from headgate.runtime.config.validation import ConfigInfo
+from headgate.runtime.config.worker_config import WorkerConfig
 
 TryClient = Callable[[str, Config], object]
 """Takes `producer`, `consumer` or `admin` and settings by Apache's names; raises ValueError where they cannot be done.

@@ -12,9 +12,9 @@ from headgate.cluster import protocol as messages
 from headgate.cluster.work import NOTHING, Work
 from headgate.model import SessionKey, TaskId
 from headgate.runtime.connector import in_thread
-from headgate.runtime.group import Place, Stores
+from headgate.runtime.distributed.group import Place, Stores
+from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.loop import HerderLoop
-from headgate.runtime.signatures import Signatures
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from headgate.api.config import ConfigDef
 from headgate.model import Config, ConnectorType
-from headgate.runtime.connector_config import GROUPS, TASK_CLASS, TOPIC_CREATION, aliases
-from headgate.runtime.overrides import Client
-from headgate.runtime.validation import UnknownKey
+from headgate.runtime.config.connector_config import GROUPS, TASK_CLASS, TOPIC_CREATION, aliases
+from headgate.runtime.config.overrides import Client
+from headgate.runtime.config.validation import UnknownKey
 
 _CLOSE: Final = 0.8
 

@@ -25,7 +25,17 @@ from headgate.model import (
 from headgate.runtime import decide, task_spec
 from headgate.runtime import offsets as rules
 from headgate.runtime.connector import in_thread
-from headgate.runtime.envoy import Envoy
+from headgate.runtime.distributed.envoy import Envoy
+from headgate.runtime.distributed.fencing import Fence, FencingRounds
+from headgate.runtime.distributed.follower import Follower
+from headgate.runtime.distributed.group import GroupSettings, Place, Stores
+from headgate.runtime.distributed.holdings import Holdings
+from headgate.runtime.distributed.leadership import Leadership
+from headgate.runtime.distributed.member import GroupMember
+from headgate.runtime.distributed.preflight import ClusterPreflight
+from headgate.runtime.distributed.restarts import Restarts
+from headgate.runtime.distributed.shared_writes import SharedWrites
+from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.errors import (
     AlreadyExists,
     BadRequest,
@@ -37,18 +47,8 @@ from headgate.runtime.errors import (
     Rebalancing,
     ShuttingDown,
 )
-from headgate.runtime.fencing import Fence, FencingRounds
-from headgate.runtime.follower import Follower
-from headgate.runtime.group import GroupSettings, Place, Stores
 from headgate.runtime.herder import Herder
-from headgate.runtime.holdings import Holdings
-from headgate.runtime.leadership import Leadership
-from headgate.runtime.member import GroupMember
 from headgate.runtime.ports import PeerError, Peers
-from headgate.runtime.preflight import ClusterPreflight
-from headgate.runtime.restarts import Restarts
-from headgate.runtime.shared_writes import SharedWrites
-from headgate.runtime.signatures import Signatures
 
 log = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ from typing import Final
 from headgate.model import ConnectorStatus, RestartRequest, State, Status, TaskId
 from headgate.runtime import restart
 from headgate.runtime.connector import in_thread
+from headgate.runtime.distributed.group import Stores
+from headgate.runtime.distributed.shared_writes import SharedWrites
 from headgate.runtime.errors import AlreadyRestarting, StatusNotFound
-from headgate.runtime.group import Stores
 from headgate.runtime.restart import RestartPlan
-from headgate.runtime.shared_writes import SharedWrites
 
 _RESTART_S: Final = 60.0
 """A restart whose owner has not been heard of for so long is under way no more."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 from headgate.api.errors import ConfigError
 from headgate.api.override_policy import OverridePolicy, OverrideRequest
 from headgate.model import Config, ConnectorType
-from headgate.runtime.connector_config import CONNECTOR_CLASS, DLQ_TOPIC, NAME, TOPIC_CREATION, with_prefix
+from headgate.runtime.config.connector_config import CONNECTOR_CLASS, DLQ_TOPIC, NAME, TOPIC_CREATION, with_prefix
 from headgate.runtime.errors import OverridesNotAllowed, PluginNotFound
 from headgate.runtime.plugins import GROUP, Kind, Plugins
 

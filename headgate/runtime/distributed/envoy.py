@@ -10,10 +10,10 @@ from typing import Final
 from headgate.cluster.protocol import Protocol
 from headgate.model import Config
 from headgate.runtime.connector import in_thread
+from headgate.runtime.distributed.group import Place, SharedConfigs
+from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.errors import HerderError
-from headgate.runtime.group import Place, SharedConfigs
 from headgate.runtime.ports import PeerError, Peers, Signer
-from headgate.runtime.signatures import Signatures
 
 _FAREWELL_S: Final = 3.0
 

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from headgate.model import RestartRequest, SessionKey, TargetState
-from headgate.runtime import changes
 from headgate.runtime.connector import in_thread
-from headgate.runtime.group import SharedConfigs, Snapshot
-from headgate.runtime.holdings import Holdings
+from headgate.runtime.distributed import changes
+from headgate.runtime.distributed.group import SharedConfigs, Snapshot
+from headgate.runtime.distributed.holdings import Holdings
 from headgate.runtime.loop import HerderLoop
 
 log = logging.getLogger(__name__)

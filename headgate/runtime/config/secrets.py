@@ -12,9 +12,9 @@ from headgate.api.config_provider import ConfigProvider
 from headgate.api.errors import ConfigError
 from headgate.log import hide, is_secret
 from headgate.model import Config
-from headgate.runtime import connector_config
+from headgate.runtime.config import connector_config
+from headgate.runtime.config.connector_config import with_prefix
 from headgate.runtime.connector import in_thread
-from headgate.runtime.connector_config import with_prefix
 from headgate.runtime.errors import PluginNotFound, ProviderFailed
 from headgate.runtime.plugins import Kind, Plugins
 
