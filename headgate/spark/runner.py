@@ -130,7 +130,7 @@ class TaskThread:
 
     def _report(self, error: BaseException) -> None:
         if self._control.stopping:
-            if isinstance(error, Stopped):
+            if isinstance(error, Stopped | SparkUnavailable):
                 log.info("Task was stopped: %s", error)
             else:
                 log.warning("Task failed while it was stopping", exc_info=error)

@@ -278,6 +278,20 @@ def test_nobody_can_give_tasks_to_a_stopped_connector(group: Group) -> None:
         leader.do(lambda: leader.herder.put_task_configs("nobody", []))
 
 
+@pytest.mark.kip(875, "Can resume a stopped connector")
+def test_tasks_of_a_connector_whose_resume_the_leader_has_not_read_yet_are_taken(group: Group) -> None:
+    group.connector()
+    leader, other, _ = group.nodes
+    leader.stop()
+    group.settle()
+    leader.stores.log.held = True
+    other.do(lambda: other.herder.resume("orders"))
+    leader.do(lambda: leader.herder.put_task_configs("orders", [{"part": "0"}]))
+    assert {"tasks": 1} in group.topic.values("commit-orders"), "and then what its owner makes of the resume"
+    leader.stores.log.held = False
+    group.settle()
+
+
 # --- wanted states ----------------------------------------------------------------------------------------------------
 
 

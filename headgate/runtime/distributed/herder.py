@@ -231,6 +231,8 @@ class DistributedHerder(Herder):
 
     async def _write_tasks(self, name: str, configs: Sequence[Config]) -> None:
         async with self._writes.in_turn():
+            if configs and self.configs.view().require(name).target is TargetState.STOPPED:
+                await self._catch_up()  # whoever asks may have read of a resume that has not come here yet
             connector = self.configs.view().require(name)
             if configs and connector.target is TargetState.STOPPED:
                 raise BadRequest(f"Cannot submit non-empty set of task configs for stopped connector {name}")
@@ -299,10 +301,7 @@ class DistributedHerder(Herder):
     async def _prepare_offsets(self, name: str) -> None:
         self._require_settled()
         self._require_leader()
-        try:
-            await in_thread(lambda: self._shared.refresh(_REFRESH_S), "catch-up")
-        except Exception as error:
-            raise HerderError(f"The config topic could not be read to its end: {error}") from error
+        await self._catch_up()
         connector = self.configs.view().require(name)
         if self.config.exactly_once_sources and self.actor.type_of(name) is ConnectorType.SOURCE:
             rules.require_stopped(connector)
@@ -313,6 +312,12 @@ class DistributedHerder(Herder):
                 raise OffsetsError(
                     "Failed to perform zombie fencing for source connector prior to modifying offsets"
                 ) from error
+
+    async def _catch_up(self) -> None:
+        try:
+            await in_thread(lambda: self._shared.refresh(_REFRESH_S), "catch-up")
+        except Exception as error:
+            raise HerderError(f"The config topic could not be read to its end: {error}") from error
 
     # --- KIP-558: topics ----------------------------------------------------------------------------------------------
 
