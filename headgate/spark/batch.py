@@ -33,6 +33,8 @@ class Batch:
     results: Future[list[bytes]]
     first: int = 0
     """Which of the results is that of the first blob: several batches may share a job."""
+    more: bool = False
+    """It is as large as a batch may be, and more waits behind it."""
 
     @property
     def end(self) -> End | None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LETTERS_S: Final = 1.0
+_JOIN_S: Final = 1.0
+"""Under load, how long polls may share a transaction."""
 
 
 class ExactlyOnce:
@@ -44,7 +46,8 @@ class ExactlyOnce:
         self._connector = spec.id.connector
         self._boundary = spec.transaction.boundary
         # Half of the time that the broker gives: an interval alone shall never be what a transaction expires by.
-        self._interval = min(spec.transaction.interval_ms / 1000, transactions.timeout / 2)
+        longest = spec.transaction.interval_ms / 1000 if self._boundary is Boundary.INTERVAL else _JOIN_S
+        self._longest = min(longest, transactions.timeout / 2)
         self._control = control
         self._offsets = offsets
         self._metrics = metrics
@@ -74,13 +77,14 @@ class ExactlyOnce:
                 self._transactions.send(table)
         for polled in batch.polled:
             self._remember(polled)
-        if self._boundary is Boundary.POLL or batch.end is not None:
+        # Where another full batch waits already, it joins: a commit for each would keep the broker idle in between.
+        if batch.end is not None or (self._boundary is Boundary.POLL and not batch.more):
             self._commit()
 
     def due(self) -> float | None:
-        if self._boundary is not Boundary.INTERVAL or self._since is None:
+        if self._boundary is Boundary.CONNECTOR or self._since is None:
             return None
-        return max(self._since + self._interval - time.monotonic(), 0.0)
+        return max(self._since + self._longest - time.monotonic(), 0.0)
 
     def tend(self) -> None:
         if self.due() == 0.0:

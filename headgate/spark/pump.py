@@ -150,8 +150,8 @@ class Pump:
     def _work(self) -> None:
         under_way: list[Batch] = []
         while True:
-            polled = self._take(wait=not under_way)
-            following = self._submit(polled) if polled else []
+            polled, more = self._take(wait=not under_way)
+            following = self._submit(polled, more) if polled else []
             for batch in under_way:
                 self._hand_over(batch)
             under_way = following
@@ -170,8 +170,8 @@ class Pump:
             else:
                 self._outlet.tend()
 
-    def _take(self, wait: bool) -> list[Polled]:
-        """What was polled, up to one job's worth; nothing if there is something else to do."""
+    def _take(self, wait: bool) -> tuple[list[Polled], bool]:
+        """What was polled, up to one job's worth, and whether more is waiting; nothing, if there is other work."""
         with self._condition:
             if wait:
                 self._condition.wait_for(lambda: self._buffer or self._draining or self._closing, self._outlet.due())
@@ -182,9 +182,9 @@ class Pump:
                 size += taken[-1].size
             self._buffered -= size
             self._condition.notify_all()
-            return taken
+            return taken, bool(self._buffer)
 
-    def _submit(self, polled: Sequence[Polled]) -> list[Batch]:
+    def _submit(self, polled: Sequence[Polled], more: bool) -> list[Batch]:
         """One job for all; a batch ends where its task ends a transaction."""
         from headgate.pipeline.blob import pack
 
@@ -199,7 +199,7 @@ class Pump:
         first = 0
         for part, found in parts:
             rows, payloads = [count for _, count in found], [job.payload for job, _ in found]
-            batches.append(Batch(part, rows, payloads, results, first))
+            batches.append(Batch(part, rows, payloads, results, first, more))
             first += len(found)
         return batches
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +92,30 @@ def test_with_the_boundary_poll_a_poll_is_never_split(bench: Bench) -> None:
     assert sizes is not None
     assert sizes.minimum % 7 == 0
     assert sizes.maximum % 7 == 0
+
+
+def test_under_load_polls_share_a_transaction_and_it_waits_a_second_for_the_next(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headgate.spark.pump._BATCH_BYTES", 1)  # so every poll is a full batch
+    submit, jobs = bench.worker.rides.submit, itertools.count()
+    all_polled, go_on = threading.Event(), threading.Event()
+    gates = {0: all_polled, 5: go_on}
+
+    def held(*arguments: Any) -> Future[list[bytes]]:
+        done, gate = submit(*arguments), gates.get(next(jobs))
+        return done if gate is None else ThreadPoolExecutor(1).submit(lambda: gate.wait(60) and done.result())
+
+    monkeypatch.setattr(bench.worker.rides, "submit", held)
+    bench.script.released, bench.script.per_poll = 100, 10
+    running = bench.start()
+    await_(lambda: metrics(running).polled.total == 100, "polled")
+    all_polled.set()
+    await_(lambda: bench.offset() == 50, "committed, though Spark still has the sixth")
+    assert metrics(running).commits <= 3, "only the first two may have come before there was more"
+    go_on.set()
+    bench.check(100)
+    running.stop()
 
 
 def test_with_the_boundary_interval_it_is_committed_when_the_time_is_over(bench: Bench) -> None:
