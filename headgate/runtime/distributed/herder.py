@@ -308,7 +308,7 @@ class DistributedHerder(Herder):
             try:
                 await self.fence(name)
             except Exception as error:
-                log.error("Fencing failed: %s", error)
+                log.error("Older tasks of connector %s could not be fenced: %s", name, error)
                 raise OffsetsError(
                     "Failed to perform zombie fencing for source connector prior to modifying offsets"
                 ) from error
