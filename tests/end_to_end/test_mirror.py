@@ -6,10 +6,13 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from access import JAAS, PASSWORD, USER, Access
+from confluent_kafka.admin import AclOperation, ResourceType
 from harness import JSON, Client, await_
 from mirror_support import MIRROR, NOW, Seen, by_partition, create, partitions, seen, some, write
 
 from headgate.dev.broker import Broker
+from headgate.dev.server_config import Listener
 
 pytestmark = pytest.mark.spark
 
@@ -18,9 +21,27 @@ SCHEMALESS = {"value.converter": JSON, "value.converter.schemas.enable": "false"
 
 @pytest.fixture(scope="module")
 def far() -> Iterator[Broker]:
-    """Another cluster."""
-    with Broker(heap="384m") as running:
+    """Another cluster. By its door SASL come only those who log in, and they may do what was granted."""
+    properties = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl.plain.sasl.jaas.config": JAAS,
+    }
+    listeners = [Listener("SASL", "SASL_PLAINTEXT")]
+    with Broker(properties=properties, listeners=listeners, heap="384m") as running:
         yield running
+
+
+def login(far: Broker, password: str = PASSWORD) -> dict[str, str]:
+    """As people have it in the files of Java clients."""
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    return {
+        "source.bootstrap.servers": far.address("SASL"),
+        "source.security.protocol": "SASL_PLAINTEXT",
+        "source.sasl.mechanism": "PLAIN",
+        "source.sasl.jaas.config": f'{module} required username="{USER}" password="{password}";',
+    }
 
 
 def message(value: object, number: int = 0, partition: int = 0) -> Seen:
@@ -187,6 +208,33 @@ def test_nothing_is_copied_onto_itself(client: Client, broker: Broker, name: str
     assert "would be copied onto itself" in client.create(name, hidden, 500)["message"]
     await_(lambda: client.states(name)[0] == "FAILED", "the failure")
     assert seen(broker.bootstrap, topic) == []
+
+
+def test_who_logs_in_copies_what_may_be_read(
+    client: Client, broker: Broker, far: Broker, name: str, topic: str
+) -> None:
+    create(far.bootstrap, topic)
+    sent = write(far.bootstrap, topic, some(20))
+    create(far.bootstrap, f"{topic}-secret")
+    write(far.bootstrap, f"{topic}-secret", some(20))
+    Access(far.bootstrap).grant(ResourceType.TOPIC, topic, AclOperation.READ, AclOperation.DESCRIBE)
+    client.create(name, {**MIRROR, "topics.regex": f"{topic}.*", **login(far)})
+    await_copy(broker, topic, sent)
+    assert partitions(broker.bootstrap, f"{topic}-secret") == 0
+    client.delete(name)
+
+
+def test_who_is_not_let_in_is_told_so(client: Client, far: Broker, name: str, topic: str) -> None:
+    create(far.bootstrap, topic)
+    assert (
+        "does not let us in" in client.create(name, {**MIRROR, "topics": topic, **login(far, "wrong")}, 500)["message"]
+    )
+    await_(lambda: client.states(name)[0] == "FAILED", "the failure")
+    trace = client.status(name)["connector"]["trace"]
+    assert "Authentication failed" in trace
+    assert "sasl.*" in trace
+    assert "wrong" not in trace
+    client.delete(name)
 
 
 def test_a_source_that_is_away_is_waited_for(

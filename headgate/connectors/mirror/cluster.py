@@ -25,6 +25,7 @@ _PASSING: Final = frozenset(
     }
 )
 """Errors that go away by themselves, by librdkafka's names."""
+_REFUSED: Final = ("_AUTHENTICATION", "_SSL")
 
 
 class Unreachable(Exception):
@@ -47,21 +48,35 @@ class Cluster:
         from confluent_kafka.admin import AdminClient
 
         self._name = settings.get("bootstrap.servers", "")
-        self._client = AdminClient({**QUIET, **translate(ClientKind.ADMIN, settings).config})
+        self._refusal: str | None = None
+        translated = translate(ClientKind.ADMIN, settings).config
+        config: dict[str, Any] = {**QUIET, **translated, "error_cb": self._hear}
+        self._client = AdminClient(config)
 
     def __str__(self) -> str:
         return f"Cluster {self._name}"
 
     def look(self, seconds: float) -> Known:
-        """Raises Unreachable."""
+        """Raises Unreachable, and ConnectError when the cluster does not let us in."""
         from confluent_kafka import KafkaException
 
+        self._refusal = None
         try:
             found = self._client.list_topics(timeout=seconds)
         except KafkaException as error:
+            self._client.poll(0)  # why it failed is told to `_hear` only
+            if self._refusal is not None:
+                raise ConnectError(
+                    f"{self} does not let us in: {self._refusal}. Check the settings of its clients:"
+                    " security.protocol, sasl.* and ssl.*"
+                ) from None
             raise Unreachable(f"{self} does not answer: {error.args[0].str()}") from None
         topics = {name: len(each.partitions) for name, each in found.topics.items() if each.error is None}
         return Known(found.cluster_id or "", topics)
+
+    def _hear(self, error: Any) -> None:
+        if error.name() in _REFUSED:
+            self._refusal = error.str()
 
     def create(self, topics: Mapping[str, int]) -> None:
         """Makes these, each with so many partitions. Raises Unreachable, and ConnectError when the cluster says no."""
