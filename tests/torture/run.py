@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import shutil
 import sys
 import tempfile
 import threading
@@ -180,8 +181,6 @@ def main() -> int:
         )
     good = all(verdict.good for verdict in verdicts)
     if good and not arguments.keep:
-        import shutil
-
         shutil.rmtree(folder)
     if not exactly_once:
         lost = sum(verdict.lost for verdict in verdicts)
