@@ -188,7 +188,7 @@ def test_an_offset_that_there_is_not_yet_is_an_error(broker: Broker, where: Topi
 def test_an_unknown_topic_is_silent_and_is_not_created(broker: Broker, unique: Callable[[str], str]) -> None:
     name = unique("unknown")
     said = rf"{name}-0 gave nothing after offset 7 .*UnknownTopicOrPartition"
-    with Fetcher(TopicPartition(name, 0), settings_of(broker), 0.5) as fetcher, pytest.raises(Silent, match=said):
+    with Fetcher(TopicPartition(name, 0), settings_of(broker), 3.0) as fetcher, pytest.raises(Silent, match=said):
         list(fetcher.read(7, 9, ALL))
     assert name not in AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).topics
 
