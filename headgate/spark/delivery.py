@@ -115,16 +115,11 @@ class Delivery:
                 self._settle()  # before the next: so no batch has more than these rows
 
     def _send_again(self, messages: list[Message]) -> None:
-        """A group that was refused as part of a larger one. All is made ready first: what the library gets quickly goes
-        as one batch, and no part of it can be taken while the part before it is refused."""
-        topic = self._topic(messages[0].topic)
-        ready: list[Arguments] = []
+        """A group that was refused as part of a larger one."""
+        arguments = Arguments(self._topic(messages[0].topic))
         for each in messages:
             value, key = ((0, 0) if data is None else (address(data), len(data)) for data in (each.value, each.key))
-            arguments = Arguments(topic)
-            ready.append(arguments.set(value, key, each.partition, each.timestamp, each.headers, each.number))
-        codes = [self._produce(arguments) for arguments in ready]
-        for each, code in zip(messages, codes, strict=True):
+            code = self._produce(arguments.set(value, key, each.partition, each.timestamp, each.headers, each.number))
             if code:
                 self._refuse(each._replace(code=code))
 
