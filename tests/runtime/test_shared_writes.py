@@ -83,6 +83,7 @@ def test_turns_come_one_after_the_other() -> None:
     async def turn(name: str) -> None:
         async with made.in_turn():
             journal.append(f"{name} looks")
+            await asyncio.sleep(0)  # whoever could come in between would do so now
             await made.write(lambda: journal.append(f"{name} writes"), "writing it to")
 
     async def both() -> None:
