@@ -73,8 +73,9 @@ torture: setup  ## breaks a cluster for 15 minutes while it delivers exactly onc
 	PYTHONPATH=tests/distributed $(BIN)/python tests/torture/run.py $(ARGS)
 
 docs: setup  ## regenerate the parts of docs/ that are made from code
-	@echo "==> docs: diagrams from the state tables"
+	@echo "==> docs: diagrams from the state tables, the map from the modules"
 	$(BIN)/python docs/diagrams.py
+	$(BIN)/python docs/map.py
 
 clean:  ## remove what the other targets made
 	@echo "==> clean: virtual environment, caches, data of the examples"

@@ -16,8 +16,8 @@ from typing import Any, Final
 from peer import CONNECT
 
 from headgate.dev.ports import pick_free
-from headgate.java.find import find_java
-from headgate.java.jars import fetch
+from headgate.jars.find import find_java
+from headgate.jars.jars import fetch
 
 KINDS: Final = ("Headgate", "Apache")
 SOURCE: Final = "org.apache.kafka.connect.file.FileStreamSourceConnector"

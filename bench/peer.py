@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from headgate.dev.ports import pick_free
-from headgate.java.find import find_java
-from headgate.java.jars import JarSet, fetch
+from headgate.jars.find import find_java
+from headgate.jars.jars import JarSet, fetch
 
 CONNECT: Final = JarSet(
     "connect-4.3.1",

@@ -21,8 +21,8 @@ from typing import Any
 
 from headgate.dev import ports
 from headgate.dev.broker import Broker, BrokerFailed
-from headgate.java.find import JavaMissing
-from headgate.java.jars import FetchFailed
+from headgate.jars.find import JavaMissing
+from headgate.jars.jars import FetchFailed
 
 HERE = Path(__file__).parent
 DATA = Path("cluster-data")

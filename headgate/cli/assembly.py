@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from headgate.api.config import ConfigDef
 from headgate.cli.version import commit
-from headgate.clients import ClientKind, translate
-from headgate.java.find import find_java
-from headgate.java.jars import SPARK_KAFKA, fetch
+from headgate.jars.find import find_java
+from headgate.jars.jars import SPARK_KAFKA, fetch
+from headgate.kafka.settings import ClientKind, translate
 from headgate.rest.app import build_admin_app, build_app
 from headgate.rest.exposition import exposition
 from headgate.rest.server import Server
@@ -23,12 +23,12 @@ from headgate.runtime.config.worker_config import STANDALONE, WorkerConfig, unkn
 from headgate.runtime.plugins import Kind, Plugins
 from headgate.runtime.standalone import StandaloneHerder
 from headgate.spark.ride import Rides
-from headgate.spark.runner import SparkTaskRunner
 from headgate.spark.session import SparkEngine
 from headgate.storage.cluster_id import cluster_id
 from headgate.storage.file import FileOffsetStore
 from headgate.storage.group_offsets import KafkaGroupOffsets
 from headgate.storage.memory import MemoryConfigStore, MemoryStatusStore
+from headgate.tasks.runner import SparkTaskRunner
 
 log = logging.getLogger(__name__)
 

@@ -26,10 +26,10 @@ from headgate.runtime.distributed.group import GroupSettings
 from headgate.runtime.distributed.herder import DistributedHerder
 from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.ports import OffsetStore
-from headgate.spark.runner import SparkTaskRunner
-from headgate.spark.task_offsets import Shared, TaskOffsets
 from headgate.storage.fencing import fence
 from headgate.storage.worker_logs import WorkerLogs
+from headgate.tasks.runner import SparkTaskRunner
+from headgate.tasks.source.offsets import Shared, TaskOffsets
 
 log = logging.getLogger(__name__)
 

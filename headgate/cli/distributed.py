@@ -60,7 +60,7 @@ def connect_distributed() -> int:
 
 def _run(raw: dict[str, str], ending: threading.Event) -> int:
     from headgate.cli.cluster_worker import DistributedWorker
-    from headgate.clients import ClientConfigError
+    from headgate.kafka.settings import ClientConfigError
     from headgate.rest.listeners import ListenerError
     from headgate.runtime.errors import PluginNotFound
     from headgate.storage.internal_topics import InternalTopicError

@@ -15,9 +15,9 @@ from kafka.coordinator.base import BaseCoordinator
 from kafka.errors import KafkaError
 from kafka.net.compat import KafkaNetClient
 
-from headgate.clients.kafka_python import for_kafka_python
-from headgate.clients.translate import ClientKind, translate
 from headgate.cluster.protocol import OFFERED, Protocol
+from headgate.kafka.settings.kafka_python import for_kafka_python
+from headgate.kafka.settings.translate import ClientKind, translate
 
 _TYPE: Final = "connect"
 _RECONNECT_MS: Final = 1000

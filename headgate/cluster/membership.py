@@ -18,7 +18,6 @@ from typing import Any, Final, Protocol
 
 from kafka.errors import KafkaError, RetriableError, UnknownBrokerIdError
 
-from headgate.clients.complaints import Complaints
 from headgate.cluster import protocol as messages
 from headgate.cluster.asking import Asking, Ended, Herder, Unanswered, nothing
 from headgate.cluster.coordinator import Coordinator, GroupConfig, Synced, described
@@ -26,6 +25,7 @@ from headgate.cluster.leader import Election
 from headgate.cluster.protocol import Assignment, Joined, MalformedMessage, MemberState
 from headgate.cluster.pulse import Pulse
 from headgate.cluster.work import Work
+from headgate.kafka.complaints import Complaints
 
 log = logging.getLogger(__name__)
 

@@ -21,9 +21,9 @@ from kafka.net.compat import KafkaNetClient
 from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.metadata import FindCoordinatorRequest
 
-from headgate.clients.kafka_python import for_kafka_python
-from headgate.clients.translate import ClientKind, translate
 from headgate.cluster.protocol import MalformedMessage, decode_member
+from headgate.kafka.settings.kafka_python import for_kafka_python
+from headgate.kafka.settings.translate import ClientKind, translate
 
 _GROUP: Final = 0
 """A coordinator of a group, not of transactions."""

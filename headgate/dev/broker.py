@@ -14,9 +14,9 @@ from headgate.dev import ports, server_config
 from headgate.dev.guarded import GuardedProcess
 from headgate.dev.server_config import Listener
 from headgate.dev.server_log import ServerLog
-from headgate.java.find import find_java
-from headgate.java.jars import KAFKA_BROKER, fetch
-from headgate.java.lock import FileLock
+from headgate.jars.find import find_java
+from headgate.jars.jars import KAFKA_BROKER, fetch
+from headgate.jars.lock import FileLock
 
 _NO_PROPERTIES: Final[Mapping[str, str]] = {}
 _ATTEMPTS: Final = 5

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from types import FrameType
 
 from headgate.dev.broker import Broker, BrokerFailed
-from headgate.java.find import JavaMissing
-from headgate.java.jars import KAFKA_BROKER, FetchFailed, fetch
+from headgate.jars.find import JavaMissing
+from headgate.jars.jars import KAFKA_BROKER, FetchFailed, fetch
 
 
 def main(argv: Sequence[str] | None = None) -> int:

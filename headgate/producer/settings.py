@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headgate.clients import QUIET
+from headgate.kafka.settings import QUIET
 from headgate.producer.errors import InvalidConfigurationError
 
 MAX_BLOCK: Final = "max.block.ms"

@@ -1,0 +1,1 @@
+"""Built-in config providers, written with api only."""

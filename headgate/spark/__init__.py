@@ -1,0 +1,1 @@
+"""The engine: the session and what runs on its executors; alone with PySpark."""

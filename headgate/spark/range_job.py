@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Final
 
-from headgate.clients import QUIET, ClientKind, translate
+from headgate.kafka.settings import QUIET, ClientKind, translate
 from headgate.model import Config, TopicPartition
 from headgate.pipeline.shelf import Shelf
 from headgate.pipeline.sink_chain import Output
@@ -72,10 +72,10 @@ class Part:
                 yield run_sink(template, batch.slice(start, _ROWS))
 
     def _batches(self) -> Iterator[pa.Table]:
-        from headgate.clients import ClientConfigError
-        from headgate.spark.messages import batch_of
-        from headgate.wire.batches import Unreadable
-        from headgate.wire.fetch import Fetcher, Silent
+        from headgate.kafka.fetch.batches import Unreadable
+        from headgate.kafka.fetch.fetcher import Fetcher, Silent
+        from headgate.kafka.messages import batch_of
+        from headgate.kafka.settings import ClientConfigError
 
         at = self.start
         try:

@@ -25,11 +25,11 @@ from headgate.pipeline.sql.selected import Selected
 from headgate.pipeline.sql.statement import TABLE
 from headgate.pipeline.sql.types import nullable
 from headgate.pipeline.transforms.sql import VALUE_SCHEMA
-from headgate.spark.control import Control
-from headgate.spark.outcomes import Outcomes, Place
-from headgate.spark.patience import result_of
 from headgate.spark.ride import Lane, Rides, label
 from headgate.spark.session import SparkEngine, SparkUnavailable
+from headgate.tasks.control import Control
+from headgate.tasks.outcomes import Outcomes, Place
+from headgate.tasks.patience import result_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient
 
-from headgate.clients import QUIET, ClientKind, translate
+from headgate.kafka.settings import QUIET, ClientKind, translate
 from headgate.model import Config
 
 T = TypeVar("T")

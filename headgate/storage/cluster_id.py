@@ -8,7 +8,7 @@ from typing import Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from headgate.clients import QUIET, ClientKind, translate
+from headgate.kafka.settings import QUIET, ClientKind, translate
 from headgate.model import Config
 from headgate.storage.admin_clients import wait
 

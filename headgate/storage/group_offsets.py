@@ -11,7 +11,7 @@ import confluent_kafka
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from headgate.clients import ClientConfigError, ClientKind, translate
+from headgate.kafka.settings import ClientConfigError, ClientKind, translate
 from headgate.model import Config, TopicPartition
 from headgate.runtime.ports import GroupNotEmpty
 from headgate.storage.admin_clients import PASSING, AdminClients, wait

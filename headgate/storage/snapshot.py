@@ -11,7 +11,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata  # type: ignore[attr-defined]
 
-from headgate.clients import QUIET, ClientKind, translate
+from headgate.kafka.settings import QUIET, ClientKind, translate
 from headgate.model import Config, Status
 from headgate.storage import config_records, status_records
 from headgate.storage.config_state import ConfigFold, ConfigState

@@ -24,7 +24,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from headgate.clients import QUIET, ClientKind, Complaints, translate
+from headgate.kafka.settings import QUIET, ClientKind, Complaints, translate
 from headgate.model import Config
 from headgate.storage.admin_clients import wait
 

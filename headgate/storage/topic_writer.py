@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from headgate.clients import QUIET, ClientKind, Complaints, translate
+from headgate.kafka.settings import QUIET, ClientKind, Complaints, translate
 from headgate.model import Config
 
 _log: Final = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from headgate.clients import QUIET, ClientKind, translate
+from headgate.kafka.settings import QUIET, ClientKind, translate
 from headgate.model import Config
 from headgate.producer import TransactionAbortableError, TransactionalProducer
 from headgate.storage.topic_writer import Entry, WriteFailed

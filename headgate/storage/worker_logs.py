@@ -11,7 +11,7 @@ from typing import Final, Self
 
 from confluent_kafka.admin import AdminClient
 
-from headgate.clients import QUIET, ClientKind, translate
+from headgate.kafka.settings import QUIET, ClientKind, translate
 from headgate.model import Config
 from headgate.storage.config_log import ConfigListener, ConfigLog
 from headgate.storage.internal_topics import InternalTopics, ensure

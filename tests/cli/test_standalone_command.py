@@ -255,7 +255,7 @@ def test_a_connector_file_that_is_invalid_stops_the_worker_with_exit_3(
 
 def test_missing_java_is_one_sentence_that_says_what_to_install(tmp_path: Path) -> None:
     code = (
-        "from headgate.java.find import find_java, JavaMissing\ntry:\n find_java()\nexcept JavaMissing as e:\n print(e)"
+        "from headgate.jars.find import find_java, JavaMissing\ntry:\n find_java()\nexcept JavaMissing as e:\n print(e)"
     )
     answer = subprocess.run(
         [sys.executable, "-c", code], env={"PATH": str(tmp_path), "HOME": str(tmp_path)}, capture_output=True, text=True

@@ -13,8 +13,8 @@ from typing import Any, Self
 
 import headgate
 from headgate.dev.ports import pick_free
-from headgate.java.find import find_java
-from headgate.java.jars import JarSet, cache_folder, fetch
+from headgate.jars.find import find_java
+from headgate.jars.jars import JarSet, cache_folder, fetch
 
 _ROOT = Path(headgate.__file__).parents[1]
 

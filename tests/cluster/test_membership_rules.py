@@ -13,7 +13,6 @@ import pytest
 from group_node import Configs, Node
 from kafka.errors import GroupAuthorizationFailedError, NodeNotReadyError
 
-from headgate.clients.errors import ClientConfigError
 from headgate.cluster import membership as module
 from headgate.cluster.coordinator import GroupConfig, Lead, Offer, Synced, described
 from headgate.cluster.membership import Membership
@@ -28,6 +27,7 @@ from headgate.cluster.protocol import (
 )
 from headgate.cluster.pulse import Pulse
 from headgate.cluster.work import Work
+from headgate.kafka.settings.errors import ClientConfigError
 
 Eventually = Callable[..., None]
 ME = "connect-w1-1"

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 from group_node import Configs, Node
 
-from headgate.clients import ClientConfigError
 from headgate.cluster.roster import Roster, RosterUnknown, roster
 from headgate.dev.broker import Broker
+from headgate.kafka.settings import ClientConfigError
 
 
 @pytest.mark.broker

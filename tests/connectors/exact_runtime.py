@@ -69,7 +69,7 @@ class Group:
 
 
 class Member:
-    """One task with all partitions, as `spark/sink_loop.py` drives it."""
+    """One task with all partitions, as `tasks/sink/loop.py` drives it."""
 
     def __init__(self, group: Group) -> None:
         self.group = group

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headgate.dev.guarded import GuardedProcess
-from headgate.java.lock import FileLock
+from headgate.jars.lock import FileLock
 
 pytestmark = pytest.mark.process
 
@@ -18,7 +18,7 @@ PARENT = """
 import os, signal, sys
 from pathlib import Path
 from headgate.dev.guarded import GuardedProcess
-from headgate.java.lock import FileLock
+from headgate.jars.lock import FileLock
 folder = Path(sys.argv[1])
 lock = FileLock(folder / "lock")
 lock.acquire(wait=False)

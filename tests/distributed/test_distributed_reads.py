@@ -103,7 +103,7 @@ def _topics(worker: Worker, name: str) -> list[str]:
 
 
 def test_log_levels_of_the_whole_cluster(three: Cluster) -> None:
-    logger = "headgate.spark.source_loop"
+    logger = "headgate.tasks.source.loop"
     try:
         for worker, level in zip(three.workers, ("DEBUG", "ERROR", "TRACE"), strict=True):
             worker.call("PUT", f"/admin/loggers/{logger}?scope=cluster", 204, json={"level": level.lower()})

@@ -21,7 +21,7 @@ from headgate.api.config import REQUIRED
 from headgate.cli.distributed import parser
 from headgate.cli.files import read_properties
 from headgate.cluster.coordinator import GroupConfig
-from headgate.java.jars import SPARK_KAFKA
+from headgate.jars.jars import SPARK_KAFKA
 from headgate.log import masked
 from headgate.model import Config
 from headgate.rest.settings import RestSettings

@@ -159,7 +159,7 @@ def test_every_command_of_the_page_is_looked_at() -> None:
 
 
 def test_the_versions_it_asks_for_are_those_of_the_code() -> None:
-    from headgate.java.find import OLDEST
+    from headgate.jars.find import OLDEST
 
     text = README.read_text()
     assert f"Java {OLDEST} or newer" in text

@@ -31,11 +31,11 @@ from headgate.model import (
     TaskSpec,
     TransactionSpec,
 )
-from headgate.spark.runner import SparkTaskRunner, TaskThread
-from headgate.spark.task_offsets import OffsetsFor, shared
 from headgate.storage.offset_log import OffsetLog
 from headgate.storage.topic_log import TopicLog
 from headgate.storage.topic_writer import TopicWriter
+from headgate.tasks.runner import SparkTaskRunner, TaskThread
+from headgate.tasks.source.offsets import OffsetsFor, shared
 
 STRING: Final = PluginSpec(PluginRef("headgate.pipeline.converters.string", "StringConverter"))
 HEADERS: Final = PluginSpec(PluginRef("headgate.pipeline.converters.simple_header", "SimpleHeaderConverter"))

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from harness import JSON, SOURCE, STRING, Client, await_, lines, sink_config, source_config
 
 from headgate.dev.broker import Broker
-from headgate.spark import dead_letters
+from headgate.tasks import dead_letters
 
 pytestmark = [pytest.mark.spark, pytest.mark.kip(298, "error handling in Connect")]
 
@@ -241,7 +241,7 @@ def test_a_source_goes_on_after_a_record_that_is_too_large_for_its_topic(
     assert (letter.key(), letter.value()) == (None, large.encode())
     end = (tmp_path / "in.txt").stat().st_size
     assert (header(letter, "topic"), header(letter, "stage")) == (topic, "KAFKA_PRODUCE")
-    assert header(letter, "class.name") == "headgate.spark.delivery.Delivery"
+    assert header(letter, "class.name") == "headgate.kafka.native.delivery.Delivery"
     assert header(letter, "source.offset") == f'{{"position":{end}}}'
     reason = f"Broker: Message size too large, record of 3000 bytes for topic {topic}"
     assert reason in header(letter, "exception.message")
@@ -252,7 +252,7 @@ def test_a_source_goes_on_after_a_record_that_is_too_large_for_its_topic(
     client.create(f"{name}-out", sink_config(tmp_path / "out.txt", topic))
     await_(lambda: lines(tmp_path / "out.txt") == [*few, "and on"], "the others, in their order")
     assert client.states(name) == ("RUNNING", ["RUNNING"])
-    assert "Executing stage 'KAFKA_PRODUCE' with class 'headgate.spark.delivery.Delivery', where source" in caplog.text
+    assert "stage 'KAFKA_PRODUCE' with class 'headgate.kafka.native.delivery.Delivery', where source" in caplog.text
     assert f"value={large}" in caplog.text
     whats = ("failures", "errors", "records_skipped", "retries", "errors_logged")
     counts = [metric(client, name, f"total_record_{what}") for what in whats[:2]]
@@ -432,7 +432,7 @@ def test_one_bad_record_in_a_large_backlog(
     assert producer.flush(30) == 0
     converter = {"value.converter": JSON, "value.converter.schemas.enable": "false"}
     config = sink_config(tmp_path / "out.txt", topic, **converter, **{"errors.tolerance": "all"}, **dead.config)
-    with caplog.at_level("INFO", logger="headgate.spark.sink_loop"):
+    with caplog.at_level("INFO", logger="headgate.tasks.sink.loop"):
         client.create(name, config)
         await_(lambda: len(lines(tmp_path / "out.txt")) >= count - 1, "all good lines", 90)
     assert "the executors read" in caplog.text

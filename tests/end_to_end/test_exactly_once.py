@@ -97,7 +97,7 @@ def test_with_the_boundary_poll_a_poll_is_never_split(bench: Bench) -> None:
 def test_under_load_polls_share_a_transaction_and_it_waits_a_second_for_the_next(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headgate.spark.pump._BATCH_BYTES", 1)  # so every poll is a full batch
+    monkeypatch.setattr("headgate.tasks.source.pump._BATCH_BYTES", 1)  # so every poll is a full batch
     submit, jobs = bench.worker.rides.submit, itertools.count()
     all_polled, go_on = threading.Event(), threading.Event()
     gates = {0: all_polled, 5: go_on}

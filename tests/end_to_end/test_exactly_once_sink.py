@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from harness import JSON, Client, await_, sink_config
 
 from headgate.dev.broker import Broker
-from headgate.spark import sink_loop
+from headgate.tasks.sink import loop as sink_loop
 
 pytestmark = pytest.mark.spark
 

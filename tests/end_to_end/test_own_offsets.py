@@ -15,7 +15,7 @@ from headgate.api import RetriableError, SinkRecord
 from headgate.cli.assembly import StandaloneWorker
 from headgate.dev.broker import Broker
 from headgate.model import PluginRef, PluginSpec, StepSpec, TopicPartition
-from headgate.spark import sink_loop
+from headgate.tasks.sink import loop as sink_loop
 
 pytestmark = pytest.mark.spark
 

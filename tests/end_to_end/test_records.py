@@ -67,7 +67,7 @@ def test_a_large_backlog_is_read_by_the_executors_and_loses_nothing(
         return bool(offsets) and offsets[0]["offset"]["position"] == (tmp_path / "in.txt").stat().st_size
 
     await_(all_sent, "the whole file sent", 90)
-    with caplog.at_level("INFO", logger="headgate.spark.sink_loop"):
+    with caplog.at_level("INFO", logger="headgate.tasks.sink.loop"):
         client.create(f"{name}-out", sink_config(tmp_path / "out.txt", topic))
         await_(lambda: _size(tmp_path / "out.txt") >= (tmp_path / "in.txt").stat().st_size, "all lines", 90)
     assert "the executors read" in caplog.text

@@ -13,7 +13,7 @@ from headgate.cli.assembly import StandaloneWorker
 from headgate.dev.broker import Broker
 from headgate.pipeline import blob
 from headgate.pipeline.shelf import Payload, Shelved
-from headgate.spark import sink_loop
+from headgate.tasks.sink import loop as sink_loop
 
 pytestmark = pytest.mark.spark
 

@@ -316,7 +316,7 @@ def test_a_large_backlog_goes_through_a_statement(
         producer.produce(topic, b'{"id":%d,"price":%d}' % (number, number % 10), partition=number % 2)
     producer.flush()
     query = "SELECT partition, offset, value.id FROM records WHERE value.price IN (6, 7)"
-    with caplog.at_level("INFO", logger="headgate.spark.sink_loop"):
+    with caplog.at_level("INFO", logger="headgate.tasks.sink.loop"):
         config = {**sink_config(tmp_path / "out", topic, **statement(query)), **SCHEMALESS}
         client.create(name, config)
         await_(lambda: len(lines(tmp_path / "out")) >= 2 * count / 5, "all that is wanted", 120)

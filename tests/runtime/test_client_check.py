@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from runtime_fakes import WORKER_FILE
 
-from headgate.clients import ClientKind, translate
+from headgate.kafka.settings import ClientKind, translate
 from headgate.model import Config, ConnectorType
 from headgate.runtime.config.client_check import ClientCheck
 from headgate.runtime.config.worker_config import WorkerConfig

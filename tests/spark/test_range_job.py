@@ -9,16 +9,16 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
-from headgate.clients import ClientConfigError
 from headgate.dev.broker import Broker
+from headgate.kafka.fetch import fetcher as fetch
+from headgate.kafka.fetch.batches import Unreadable
+from headgate.kafka.fetch.fetcher import Silent
+from headgate.kafka.settings import ClientConfigError
 from headgate.model import ChainSpec, ConnectorType, PluginRef, PluginSpec, TaskId, TopicPartition
 from headgate.pipeline.blob import pack_spec, unpack
 from headgate.pipeline.sink_chain import Kind, Output
 from headgate.spark import range_job
 from headgate.spark.range_job import Part, RangeJobs, RangeStalled
-from headgate.wire import fetch
-from headgate.wire.batches import Unreadable
-from headgate.wire.fetch import Silent
 
 WHERE = TopicPartition("orders", 0)
 NEEDED = frozenset({"topic", "partition", "offset", "value"})

@@ -1,0 +1,1 @@
+"""What `headgate migrate` finds, and how it is told."""

@@ -12,7 +12,7 @@ from headgate.api.config import PASSWORD
 from headgate.cli.migration.findings import Problem
 from headgate.cli.migration.hiding import hide_secrets, shown, without
 from headgate.cli.migration.worker import CheckedWorker
-from headgate.clients import ClientKind, translate
+from headgate.kafka.settings import ClientKind, translate
 from headgate.model import Config, ConnectorType
 from headgate.runtime.config.client_check import ClientCheck
 from headgate.runtime.config.connector_config import CONNECTOR_CLASS, CONVERTERS, TOPICS, TOPICS_REGEX, aliases

@@ -6,7 +6,7 @@ from typing import Final
 
 from headgate.cli.migration.findings import OffsetsFinding
 from headgate.cli.migration.hiding import shown
-from headgate.clients import ClientConfigError
+from headgate.kafka.settings import ClientConfigError
 from headgate.model import Config, ConnectorType
 from headgate.runtime import task_spec
 from headgate.runtime.config.worker_config import WorkerConfig

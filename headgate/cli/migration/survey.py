@@ -11,8 +11,8 @@ from headgate.cli.migration.findings import ConnectorFinding, Findings, Problem,
 from headgate.cli.migration.hiding import shown
 from headgate.cli.migration.offsets import Places
 from headgate.cli.migration.worker import CheckedWorker, check_worker
-from headgate.clients import ClientConfigError
 from headgate.cluster.roster import Roster, RosterUnknown, roster
+from headgate.kafka.settings import ClientConfigError
 from headgate.model import Config, Status
 from headgate.runtime.config.connector_config import CONNECTOR_CLASS
 from headgate.runtime.plugins import Plugins

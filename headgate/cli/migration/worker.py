@@ -10,8 +10,8 @@ from typing import Final
 from headgate.api.errors import ConfigError
 from headgate.cli.migration.findings import Problem, WorkerFinding
 from headgate.cli.migration.hiding import hide_secrets, shown, without
-from headgate.clients import ClientConfigError, ClientKind, translate
 from headgate.cluster.coordinator import GroupConfig
+from headgate.kafka.settings import ClientConfigError, ClientKind, translate
 from headgate.model import Config
 from headgate.rest.listeners import ListenerError
 from headgate.rest.settings import RestSettings

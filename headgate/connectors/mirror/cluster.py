@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headgate.api import ConnectError
-from headgate.clients import QUIET, ClientKind, translate
+from headgate.kafka.settings import QUIET, ClientKind, translate
 
 _ANSWER_S: Final = 10.0
 _PASSING: Final = frozenset(

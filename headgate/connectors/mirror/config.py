@@ -23,10 +23,10 @@ from headgate.api import (
     one_of,
     valid_regex,
 )
-from headgate.clients import ClientConfigError, ClientKind, translate
 from headgate.connectors.mirror.naming import SOURCE, TOPIC, Naming, valid_alias, valid_format
 from headgate.connectors.mirror.offset_policy import OffsetPolicy, valid_policy
 from headgate.connectors.mirror.selection import Selection, valid_regexes
+from headgate.kafka.settings import ClientConfigError, ClientKind, translate
 
 TOPICS: Final = "topics"
 TOPICS_REGEX: Final = "topics.regex"

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from headgate.api import ConfigValue, ConnectError, ExactlyOnceSupport, SourceConnector
-from headgate.clients import ClientConfigError
 from headgate.connectors.mirror.cluster import Cluster
 from headgate.connectors.mirror.config import (
     ALIAS,
@@ -21,6 +20,7 @@ from headgate.connectors.mirror.config import (
 from headgate.connectors.mirror.lookout import Lookout
 from headgate.connectors.mirror.positions import check_change, dealt, written
 from headgate.connectors.mirror.task import ONE_CLUSTER, PARTITIONS, MirrorTask
+from headgate.kafka.settings import ClientConfigError
 
 _FIRST_LOOK_S: Final = 10.0
 _STOP_S: Final = 4.0

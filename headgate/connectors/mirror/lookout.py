@@ -11,10 +11,10 @@ from functools import partial
 from typing import Final
 
 from headgate.api import ConnectError, TopicPartition
-from headgate.clients import Complaints
 from headgate.connectors.mirror.cluster import Cluster, Known, Unreachable
 from headgate.connectors.mirror.config import MirrorConfig, onto_itself
 from headgate.connectors.mirror.naming import too_long
+from headgate.kafka.settings import Complaints
 
 log = logging.getLogger(__name__)
 

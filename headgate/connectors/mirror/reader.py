@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from headgate.api import ConnectError, TopicPartition
-from headgate.clients import QUIET, ClientKind, Complaints, translate
 from headgate.connectors.mirror.offset_policy import Begin, OffsetPolicy
+from headgate.kafka.settings import QUIET, ClientKind, Complaints, translate
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,1 @@
+"""Apache's transforms, one each, and what they share."""

@@ -1,0 +1,1 @@
+"""What a configuration may say: the keys of worker and connector, checked and looked up."""

@@ -1,0 +1,1 @@
+"""All that speaks to a broker; knows nothing of Connect."""

@@ -1,0 +1,53 @@
+"""Records whose batch was too large for the broker, on their way to it in smaller ones, in order.
+
+librdkafka does not divide such a batch, as the Java client does: the broker refuses it as a whole, and every record in
+it fails for the size that all of them have together. Only one that goes alone and comes back is too large itself.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from headgate.kafka.native.calls import Message
+
+
+class Oversize:
+    def __init__(self) -> None:
+        self._waiting: dict[str, deque[Message]] = {}
+        self._returned: dict[str, list[Message]] = {}
+        self._limits: dict[str, int] = {}
+        self._alone: int | None = None
+
+    def __bool__(self) -> bool:
+        """Whether there is something to be sent again."""
+        return bool(self._waiting or self._returned)
+
+    def limit(self, topic: str) -> int | None:
+        """The most bytes of this topic to be sent at a time; None: the broker has taken all so far."""
+        return self._limits.get(topic)
+
+    def takes(self, message: Message) -> bool:
+        """Takes what the broker refused for its size; False: it went alone, so it will not do any better."""
+        if message.number == self._alone:
+            return False
+        self._returned.setdefault(message.topic, []).append(message)
+        return True
+
+    def group(self) -> list[Message]:
+        """The next to be sent, all of one topic. Nothing else may be under way: what comes back was in this group."""
+        for topic, messages in self._returned.items():
+            half = sum(message.size for message in messages) // 2
+            self._limits[topic] = min(self._limits.get(topic, half), half)
+            kept = self._waiting.get(topic, ())
+            self._waiting[topic] = deque(sorted([*messages, *kept], key=lambda message: message.number))
+        self._returned.clear()
+        topic, waiting = next(iter(self._waiting.items()))
+        group = [waiting.popleft()]
+        left = self._limits[topic] - group[0].size
+        while waiting and waiting[0].size <= left:
+            left -= waiting[0].size
+            group.append(waiting.popleft())
+        if not waiting:
+            del self._waiting[topic]
+        self._alone = group[0].number if len(group) == 1 else None
+        return group

@@ -1,0 +1,65 @@
+"""Outcomes: what came back from Spark for a task. Failures are told; what is to be tried again is, after its pause."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from headgate.model import Offset, Partition
+from headgate.tasks.control import Control
+from headgate.tasks.patience import result_of
+from headgate.tasks.reporter import Reporter
+
+if TYPE_CHECKING:
+    from headgate.pipeline.blob import Result
+    from headgate.pipeline.failure import Failure
+
+Place = tuple["Partition | None", "Offset | None"]
+"""Where a record of a source came from."""
+
+
+class Outcomes:
+    def __init__(
+        self,
+        reporter: Reporter,
+        control: Control,
+        submit: Callable[[bytes], Future[list[bytes]]],
+        pause: Callable[[float], None],
+    ) -> None:
+        """`submit` gives a blob to Spark; `pause` waits, and raises when the task shall end."""
+        self._reporter = reporter
+        self._control = control
+        self._submit = submit
+        self._pause = pause
+
+    def of(self, packed: bytes, place: Callable[[int], Place | None] = lambda _: None) -> Iterator[Result]:
+        """The result of a blob, and then those of what it left undone. `place` knows, for a row of the blob, where
+        its record came from, if the record does not."""
+        from headgate.pipeline.blob import unpack
+
+        first, began = 0, 0.0
+        while True:
+            result = unpack(packed)
+            for failure in result.failures:
+                self._reporter.failed(_placed(failure, place(first + failure.row)))
+            yield result
+            rest = result.rest
+            if rest is None:
+                return
+            if rest.attempts == 1:
+                began = time.monotonic()
+            self._reporter.retried()
+            self._pause(rest.delay_ms / 1000)
+            packed = result_of(self._submit(rest.blob((time.monotonic() - began) * 1000)), self._control)[0]
+            first += rest.row
+
+
+def _placed(failure: Failure, place: Place | None) -> Failure:
+    from headgate.pipeline.failure import Polled
+
+    if place is None or not isinstance(failure.record, Polled):
+        return failure
+    return replace(failure, record=failure.record._replace(source_partition=place[0], source_offset=place[1]))

@@ -1,0 +1,152 @@
+"""TaskRunner: start, pause, stop, report failure as an event. One thread for each task."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Protocol
+
+from headgate.log import about
+from headgate.metrics import SinkMetrics, SourceMetrics, TaskMetrics, Window
+from headgate.model import ConnectorType, TargetState, TaskId, TaskSpec
+from headgate.spark.ride import Rides
+from headgate.spark.session import SparkEngine, SparkUnavailable
+from headgate.tasks.control import Control, Stopped
+from headgate.tasks.sink.loop import SinkLoop
+from headgate.tasks.source.loop import SourceLoop
+from headgate.tasks.source.offsets import OffsetsFor, Store, shared
+
+log = logging.getLogger(__name__)
+
+
+class Listener(Protocol):
+    def on_running(self) -> None: ...
+
+    def on_paused(self) -> None: ...
+
+    def on_failed(self, trace: str) -> None: ...
+
+    def on_stopped(self) -> None: ...
+
+    def on_topic(self, topic: str) -> None: ...
+
+    def await_fencing(self) -> None: ...
+
+    def confirm_start(self) -> None: ...
+
+
+class SparkTaskRunner:
+    """Fits `runtime.ports.TaskRunner`. `metrics` has the counters of every task that lives."""
+
+    def __init__(self, engine: SparkEngine, rides: Rides, offsets: OffsetsFor | Store) -> None:
+        """`offsets`: one store for all tasks, or who gives each task its own."""
+        self._engine = engine
+        self._rides = rides
+        self._offsets_for = offsets if callable(offsets) else shared(offsets)
+        self.metrics: dict[TaskId, TaskMetrics] = {}
+
+    def start(self, spec: TaskSpec, listener: Listener) -> TaskThread:
+        control = Control(paused=spec.target_state is not TargetState.STARTED)
+        counters: TaskMetrics
+        loop: SourceLoop | SinkLoop
+        if spec.type is ConnectorType.SOURCE:
+            counters = SourceMetrics(transaction_size=Window() if spec.transaction else None)
+            loop = SourceLoop(spec, control, listener, self._engine, self._rides, self._offsets_for, counters)
+        else:
+            counters = SinkMetrics()
+            loop = SinkLoop(spec, control, listener, self._engine, self._rides, counters)
+        thread = TaskThread(spec, control, loop, listener, self._engine)
+        self.metrics[spec.id] = counters
+        thread.when_ended(lambda: self._forget(spec.id, counters))
+        thread.start()
+        return thread
+
+    def _forget(self, task: TaskId, counters: TaskMetrics) -> None:
+        if self.metrics.get(task) is counters:
+            del self.metrics[task]
+        self._rides.forget(task)
+
+
+class TaskThread:
+    """Fits `runtime.ports.RunningTask`."""
+
+    def __init__(
+        self,
+        spec: TaskSpec,
+        control: Control,
+        loop: SourceLoop | SinkLoop,
+        listener: Listener,
+        engine: SparkEngine,
+    ) -> None:
+        self._spec = spec
+        self._control = control
+        self._loop = loop
+        self._listener = listener
+        self._engine = engine
+        self._lock = threading.Lock()
+        self._ended = False
+        self._callbacks: list[Callable[[], None]] = []
+        self._thread = threading.Thread(target=self._run, name=f"task-{spec.id}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def pause(self) -> None:
+        self._control.pause(True)
+
+    def resume(self) -> None:
+        self._control.pause(False)
+
+    def stop(self) -> None:
+        self._control.stop()
+        self._loop.wake()
+
+    def cancel(self) -> None:
+        self._control.cancel()
+        self._loop.wake()
+        self._engine.cancel(str(self._spec.id))
+
+    def when_ended(self, callback: Callable[[], None]) -> None:
+        with self._lock:
+            if not self._ended:
+                self._callbacks.append(callback)
+                return
+        callback()
+
+    def _run(self) -> None:
+        with about(self._spec.id):
+            self._engine.on_death(self, self._on_spark_death)
+            try:
+                self._loop.run()
+            except BaseException as error:
+                self._report(error)
+            else:
+                self._listener.on_stopped()
+            finally:
+                self._engine.on_death(self, None)
+                self._end()
+
+    def _report(self, error: BaseException) -> None:
+        if self._control.stopping:
+            if isinstance(error, Stopped | SparkUnavailable):
+                log.info("Task was stopped: %s", error)
+            else:
+                log.warning("Task failed while it was stopping", exc_info=error)
+            self._listener.on_stopped()
+        elif isinstance(error, SparkUnavailable):
+            self._listener.on_failed(f"{type(error).__module__}.{type(error).__name__}: {error}")
+        else:
+            self._listener.on_failed("".join(traceback.format_exception(error)).strip())
+
+    def _on_spark_death(self, problem: SparkUnavailable) -> None:
+        self._control.fail(problem)
+        self._loop.wake()
+
+    def _end(self) -> None:
+        with self._lock:
+            self._ended = True
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()

@@ -1,0 +1,1 @@
+"""Sink tasks: fetch, through the pipeline, put, commit."""

@@ -1,0 +1,80 @@
+"""What a sink task gets to talk to the runtime with."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from headgate.kafka.consumer import Partitions
+from headgate.model import TopicPartition
+from headgate.tasks.reporter import ErrantReporter
+
+
+class RuntimeSinkContext:
+    """Fits `headgate.api.SinkTaskContext`. Wishes are noted and granted between two batches."""
+
+    def __init__(
+        self, config: Mapping[str, str], partitions: Partitions, reporter: ErrantReporter | None = None
+    ) -> None:
+        self.config = config
+        self.reporter = reporter
+        self._partitions = partitions
+        self._seeks: dict[TopicPartition, int] = {}
+        self._timeout_s: float | None = None
+        self._commit_requested = False
+        self.paused: frozenset[TopicPartition] = frozenset()
+        self._resumed: frozenset[TopicPartition] = frozenset()
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        return self._partitions.assigned
+
+    def offset(self, partition: TopicPartition, offset: int) -> None:
+        self._seeks[partition] = offset
+
+    def timeout(self, milliseconds: int) -> None:
+        self._timeout_s = milliseconds / 1000
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        self.paused |= set(partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        self.paused -= set(partitions)
+        self._resumed |= set(partitions)
+
+    def request_commit(self) -> None:
+        self._commit_requested = True
+
+    # --- for the loop -------------------------------------------------------------------------------------------------
+
+    def take_timeout(self, otherwise: float) -> float:
+        seconds, self._timeout_s = self._timeout_s, None
+        return otherwise if seconds is None else seconds
+
+    def take_commit_request(self) -> bool:
+        requested, self._commit_requested = self._commit_requested, False
+        return requested
+
+    @property
+    def wished(self) -> dict[TopicPartition, int]:
+        """Where the task wants to go on instead, of the partitions that it has."""
+        held = self._partitions.assigned
+        return {where: offset for where, offset in self._seeks.items() if where in held}
+
+    def take_seeks(self, partitions: Collection[TopicPartition] | None = None) -> dict[TopicPartition, int]:
+        """What was wished for these partitions, or for all that the task has; others are forgotten."""
+        wished = self.wished
+        taken = {where: offset for where, offset in wished.items() if partitions is None or where in partitions}
+        self._seeks = {where: offset for where, offset in wished.items() if where not in taken}
+        return taken
+
+    def apply(self) -> None:
+        """Grants what was wished for."""
+        held = self._partitions.assigned
+        seeks = self.take_seeks()
+        if seeks:
+            self._partitions.rewind(seeks)
+        if self.paused & held:
+            self._partitions.pause_some(sorted(self.paused & held))
+        if self._resumed:
+            self._resumed = frozenset()
+            self._partitions.resume(self.paused)

@@ -1,0 +1,1 @@
+"""Source tasks: poll, through the pipeline, to Kafka, then the offsets."""

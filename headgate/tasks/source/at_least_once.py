@@ -1,0 +1,117 @@
+"""At least once: records go to Kafka as they come; their offsets are stored once Kafka has acknowledged them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from headgate.api.task import SourceTable, SourceTask
+from headgate.kafka.native.delivery import Delivery
+from headgate.metrics import SourceMetrics
+from headgate.model import Offset, Partition, TaskSpec
+from headgate.tasks.control import Control, Stopped
+from headgate.tasks.reporter import Reporter
+from headgate.tasks.source.batch import Batch, Made
+from headgate.tasks.source.polled import Polled
+from headgate.tasks.source.refusals import Refusals
+
+if TYPE_CHECKING:
+    from headgate.tasks.source.offsets import TaskOffsets
+
+log = logging.getLogger(__name__)
+
+
+class AtLeastOnce:
+    """Fits `batch.Outlet`."""
+
+    forbidden: str | None = None
+
+    def __init__(
+        self,
+        spec: TaskSpec,
+        control: Control,
+        offsets: TaskOffsets,
+        metrics: SourceMetrics,
+        task: SourceTask,
+        reporter: Reporter,
+    ) -> None:
+        self._spec = spec
+        self._control = control
+        self._offsets = offsets
+        self._metrics = metrics
+        self._task = task
+        self._tells_records = type(task).commit_record is not SourceTask.commit_record
+        self._reporter = reporter
+        self._refusals = Refusals(reporter, metrics)
+        self._delivery = Delivery(spec.producer, lambda: not control.cancelled, self._refusals)
+        self._unstored: dict[str, tuple[Partition, Offset]] = {}
+        self._next_commit = time.monotonic() + spec.flush_interval_ms / 1000
+
+    def take(self, batch: Batch, made: Iterable[Made]) -> None:
+        for table, origin in made:
+            self._metrics.written.add(table.num_rows)
+            self._refusals.expect(self._delivery.count, table, origin)
+            self._delivery.send(table)
+        for polled in batch.polled:
+            self._unstored |= {repr(partition): (partition, offset) for partition, offset in polled.offsets}
+            self._metrics.active -= polled.rows
+        if self._tells_records:
+            self._tell_records(batch.polled)
+        elif self._refusals.full:
+            self._arrived(self._spec.flush_timeout_ms / 1000)
+
+    def due(self) -> float | None:
+        return max(self._next_commit - time.monotonic(), 0.0) if self._unstored else None
+
+    def tend(self) -> None:
+        if time.monotonic() >= self._next_commit:
+            self.settle()
+
+    def settle(self) -> None:
+        """A failure is tried again at the next interval."""
+        self._next_commit = time.monotonic() + self._spec.flush_interval_ms / 1000
+        if not self._unstored:
+            return
+        began = time.monotonic()
+        seconds = self._spec.flush_timeout_ms / 1000
+        if not (self._arrived(seconds) and self._reporter.flush(seconds)) or self._control.cancelled:
+            log.warning("Kafka has not acknowledged all records yet: offsets are not stored this time")
+            self._metrics.committed(began, ok=False)
+            return
+        offsets: list[tuple[Partition, Offset | None]] = list(self._unstored.values())
+        try:
+            self._offsets.put(self._spec.id.connector, offsets)
+        except Exception as error:  # whatever the store is made of; the records are in Kafka, so nothing is lost
+            log.error("Offsets could not be stored, will try again: %s", error)
+            self._metrics.committed(began, ok=False)
+            return
+        self._unstored.clear()
+        self._metrics.committed(began, ok=True)
+        self._task.commit()
+
+    def failed(self, error: BaseException) -> BaseException:
+        return error
+
+    def close(self) -> None:
+        """What is not acknowledged yet is forgotten; its offsets were not stored."""
+        self._delivery.close()
+
+    def _arrived(self, seconds: float) -> bool:
+        """Whether Kafka has answered for all that was sent, after this time at the most."""
+        arrived = self._delivery.flush(seconds)
+        if arrived:
+            self._refusals.forget()
+        return arrived
+
+    def _tell_records(self, polled: Sequence[Polled]) -> None:
+        """Only for tasks that want to know of each record: they pay for it with a wait for Kafka's answer."""
+        while not self._arrived(self._spec.flush_timeout_ms / 1000):
+            self._control.check()
+            if self._control.cancelled:
+                raise Stopped("given up on while Kafka was slow")
+        for each in polled:
+            if not isinstance(each.content, SourceTable):
+                for record in each.content:
+                    self._task.commit_record(record)

@@ -1,0 +1,207 @@
+"""The loop of a source task: poll, and hand what was polled to the pump."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headgate.api.errors import RetriableError
+from headgate.api.record import SourceRecord
+from headgate.api.task import SourceTable, SourceTask
+from headgate.metrics import SourceMetrics
+from headgate.model import Boundary, TaskSpec
+from headgate.spark.ride import Rides
+from headgate.spark.session import SparkEngine
+from headgate.tasks.control import Control, Reassigned, Rewind
+from headgate.tasks.source.at_least_once import AtLeastOnce
+from headgate.tasks.source.batch import Outlet
+from headgate.tasks.source.exactly_once import ExactlyOnce
+from headgate.tasks.source.offsets import OffsetsFor, TaskOffsets
+from headgate.tasks.source.polled import Polled
+from headgate.tasks.source.pump import Pump
+from headgate.tasks.source.transaction_requests import TransactionRequests
+from headgate.tasks.source.transactions import Transactions
+
+if TYPE_CHECKING:
+    from headgate.tasks.reporter import Reporter
+    from headgate.tasks.runner import Listener
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _OffsetReader:
+    store: TaskOffsets
+    connector: str
+
+    def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return self.offsets([partition])[0]
+
+    def offsets(self, partitions: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        return self.store.get(self.connector, list(partitions))
+
+
+@dataclass(frozen=True)
+class _Context:
+    """Fits `headgate.api.SourceTaskContext`."""
+
+    config: Mapping[str, str]
+    cluster: Mapping[str, str]
+    offset_reader: _OffsetReader
+    transaction_context: TransactionRequests | None
+
+
+class SourceLoop:
+    """`run` is the task's thread: all of the plugin's methods are called there, but for the commit callbacks."""
+
+    def __init__(
+        self,
+        spec: TaskSpec,
+        control: Control,
+        listener: Listener,
+        engine: SparkEngine,
+        rides: Rides,
+        offsets_for: OffsetsFor,
+        metrics: SourceMetrics,
+    ) -> None:
+        self._spec = spec
+        self._control = control
+        self._listener = listener
+        self._engine = engine
+        self._rides = rides
+        self._offsets_for = offsets_for
+        self._metrics = metrics
+        self._task: SourceTask | None = None
+        self._requests: TransactionRequests | None = None
+        self._runs = False
+        """So it was said to the listener."""
+
+    def wake(self) -> None:
+        """From another thread: the task shall stop, or look at what has failed."""
+        task = self._task
+        if task is not None:
+            task.stop_requested()
+
+    def run(self) -> None:
+        control = self._control
+        if control.paused:
+            self._wait_paused()
+        if control.stopping:
+            return
+        self._engine.session(lambda: control.stopping)
+        with ExitStack() as closing:
+            transactions = None
+            if self._spec.transaction is not None:
+                transactions = Transactions(self._spec, control, self._listener)
+                closing.callback(transactions.close)
+                transactions.open()
+            # Only now: what others may have had open is settled, nothing older can still come.
+            offsets = self._offsets_for(self._spec)
+            closing.callback(offsets.close)
+            try:
+                self._live_again_and_again(offsets, transactions)
+            except Reassigned:
+                log.info("The task ends: another worker has it by now, or newer configurations")
+
+    def _live_again_and_again(self, offsets: TaskOffsets, transactions: Transactions | None) -> None:
+        """After a transaction that was given up, a new instance of the task goes on at the committed offsets."""
+        control = self._control
+        while True:
+            try:
+                self._live(offsets, transactions)
+                return
+            except Rewind as rewind:
+                assert transactions is not None
+                self._metrics.active = 0
+                if control.stopping:
+                    return
+                pause = transactions.bear(rewind)
+                if control.paused:
+                    self._wait_paused()
+                elif pause:
+                    control.wait(pause)
+                if control.stopping:
+                    return
+
+    def _live(self, offsets: TaskOffsets, transactions: Transactions | None) -> None:
+        """One instance of the task, from start to stop."""
+        spec, control = self._spec, self._control
+        connector_ends = spec.transaction is not None and spec.transaction.boundary is Boundary.CONNECTOR
+        self._requests = TransactionRequests() if connector_ends else None
+        task = spec.task_class()
+        reader = _OffsetReader(offsets, spec.id.connector)
+        task.context = _Context(spec.config, spec.cluster, reader, self._requests)
+        self._task = task
+
+        def outlet(reporter: Reporter) -> Outlet:
+            if transactions is None:
+                return AtLeastOnce(spec, control, offsets, self._metrics, task, reporter)
+            return ExactlyOnce(spec, control, offsets, self._metrics, task, reporter, transactions)
+
+        pump = Pump(spec, control, self._listener, self._engine, self._rides, self._metrics, task, outlet)
+        try:
+            task.start(dict(spec.config))
+            pump.start()
+            if not self._runs:
+                self._runs = True
+                self._listener.on_running()
+            self._poll_until_stopped(task, pump)
+            pump.finish()
+        except Rewind:
+            pump.abandon()
+            pump.join()
+            raise
+        finally:
+            pump.abandon()
+            task.stop()
+
+    def _poll_until_stopped(self, task: SourceTask, pump: Pump) -> None:
+        control = self._control
+        while not control.stopping:
+            control.check()
+            pump.check()
+            if control.paused:
+                # Nothing polled is left behind: what the status calls PAUSED has its offsets stored.
+                pump.drain()
+                self._wait_paused()
+                if not control.stopping:
+                    self._runs = True
+                    self._listener.on_running()
+                continue
+            for polled in self._poll(task):
+                pump.put(polled)
+
+    def _wait_paused(self) -> None:
+        self._metrics.pause()
+        self._runs = False
+        self._listener.on_paused()
+        self._control.wait_while_paused()
+        self._metrics.resume()
+
+    def _poll(self, task: SourceTask) -> list[Polled]:
+        began = time.monotonic()
+        try:
+            found = task.poll()
+        except RetriableError as error:
+            log.warning("Polling failed and is tried again: %s", error)
+            self._control.wait(1.0)
+            return []
+        if found is None:
+            return []
+        count = _length(found)
+        if count:
+            self._metrics.poll_ms.add((time.monotonic() - began) * 1000)
+            self._metrics.batch_size.add(count)
+            self._metrics.polled.add(count)
+        if self._requests is not None:
+            return self._requests.cut(found)
+        polled = Polled.of(found)
+        return [polled] if count or polled.offsets else []  # a table without rows may still say how far the task is
+
+
+def _length(found: Sequence[SourceRecord] | SourceTable) -> int:
+    return int(found.table.num_rows) if isinstance(found, SourceTable) else len(found)
