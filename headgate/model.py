@@ -230,3 +230,8 @@ class TaskSpec:
 
 SINK_GROUP_PREFIX: Final = "connect-"
 """A sink's consumer group is this and the connector's name, unless overridden."""
+
+
+class EngineUnavailable(Exception):
+    """The engine that runs the pipeline cannot be had: it did not start, keeps dying, or is being stopped. The message
+    says which."""

@@ -22,8 +22,7 @@ from headgate.runtime.config.secrets import resolve_worker
 from headgate.runtime.config.worker_config import STANDALONE, WorkerConfig, unknown_keys
 from headgate.runtime.plugins import Kind, Plugins
 from headgate.runtime.standalone import StandaloneHerder
-from headgate.spark.ride import Rides
-from headgate.spark.session import SparkEngine
+from headgate.spark.engine import SparkEngine
 from headgate.storage.cluster_id import cluster_id
 from headgate.storage.file import FileOffsetStore
 from headgate.storage.group_offsets import KafkaGroupOffsets
@@ -50,12 +49,11 @@ class Parts:
         self.groups = KafkaGroupOffsets()
         self._require_converters()
         self.engine = SparkEngine(
-            {key: value for key, value in self.raw.items() if key.startswith("spark.")},
+            self.raw,
             jars=lambda: fetch(SPARK_KAFKA),
             require_java=find_java,
             plugin_folders=self.plugins.folders,
         )
-        self.rides = Rides(self.engine)
 
     def for_herder(self, runner: SparkTaskRunner) -> dict[str, Any]:
         """The arguments that the herders of both modes take."""
@@ -72,11 +70,9 @@ class Parts:
 
     def start_engine(self) -> None:
         self.engine.start()
-        self.rides.start()
 
     def stop(self) -> None:
         """After the herder."""
-        self.rides.stop()
         self.engine.stop()
         self.groups.close()
         self.secrets.close()
@@ -97,9 +93,9 @@ class StandaloneWorker:
         self._began = time.monotonic()
         self._parts = parts = Parts(raw, STANDALONE, (LOCAL_LISTENER,))
         self.config, self.plugins, self.server = parts.config, parts.plugins, parts.server
-        self.engine, self.rides = parts.engine, parts.rides
+        self.engine = parts.engine
         self._offsets = FileOffsetStore(parts.raw["offset.storage.file.filename"])
-        self.runner = SparkTaskRunner(parts.engine, parts.rides, self._offsets)
+        self.runner = SparkTaskRunner(parts.engine, self._offsets)
         self.herder = StandaloneHerder(
             configs=MemoryConfigStore(),
             statuses=MemoryStatusStore(),

@@ -46,14 +46,14 @@ class DistributedWorker:
         self.problem: Exception | None = None
         self._parts = parts = Parts(raw, DISTRIBUTED, (EVERYWHERE,))
         self.config, self.plugins, self.server = parts.config, parts.plugins, parts.server
-        self.engine, self.rides = parts.engine, parts.rides
+        self.engine = parts.engine
         parsed = DISTRIBUTED.parse(parts.raw)
         group = _group(parsed)
         clients = {"client.id": f"connect-{parts.server.worker_id}", **parts.raw}
         self._loggers = Loggers()
         self.logs = WorkerLogs(parts.raw)
         self._peers = HttpPeers(parts.settings.peer_tls)
-        self.runner = SparkTaskRunner(parts.engine, parts.rides, self._offsets_for)
+        self.runner = SparkTaskRunner(parts.engine, self._offsets_for)
         self.herder = DistributedHerder(
             stores=self.logs,
             url=parts.server.advertised_url,
@@ -102,7 +102,7 @@ class DistributedWorker:
         self.failed.set()
 
     def _prepare(self) -> None:
-        self.engine.session(lambda: self.herder.ending)
+        self.engine.ready(lambda: self.herder.ending)
 
     def _open_offsets(self, connector: str, config: Config, *, to_change: bool) -> AbstractContextManager[OffsetStore]:
         topic, clients = task_spec.offsets_place(config, self.config)

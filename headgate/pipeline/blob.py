@@ -30,6 +30,9 @@ from headgate.pipeline.tolerance import Retry, ToleranceExceeded, Triage
 
 MOST_CHAINS: Final = 256
 
+Packed: TypeAlias = bytes | bytearray
+"""A job or a result as it travels."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceRecords:
@@ -163,12 +166,12 @@ def pack(job: Job) -> bytes:
     return pickle.dumps(job, PROTOCOL)
 
 
-def unpack(data: bytes) -> Result:
+def unpack(data: Packed) -> Result:
     result: Result = pickle.loads(data)
     return result
 
 
-def run(blob: bytes) -> bytes:
+def run(blob: Packed) -> bytes:
     """A packed Job in, a packed Result out. Never raises for what the chain, its plugins or the job do wrong."""
     start = time.perf_counter()
     try:

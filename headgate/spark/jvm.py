@@ -1,4 +1,4 @@
-"""The driver JVM: started for a session, warmed up, and forgotten when it is dead."""
+"""The driver JVM: started for a session, and forgotten when it is dead."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkConf
 
 log = logging.getLogger(__name__)
 
@@ -41,18 +41,6 @@ def _relay(process: subprocess.Popen[bytes]) -> None:
             text = line.decode(errors="replace").rstrip()
             if text and not text.startswith(_BANNERS):
                 log.warning("%s", text)
-
-
-def warm_up(context: SparkContext) -> None:
-    """Starts the Python workers and lets them import the pipeline, so that the first record does not wait for it."""
-    count = max(context.defaultParallelism, 1)
-    context.parallelize(range(count), count).mapPartitions(_import_pipeline).collect()
-
-
-def _import_pipeline(_: Any) -> list[int]:
-    import headgate.pipeline.blob  # noqa: F401
-
-    return []
 
 
 def forget() -> None:

@@ -18,7 +18,7 @@ from headgate.kafka.settings import QUIET, ClientKind, translate
 from headgate.model import Config, TopicPartition
 from headgate.pipeline.shelf import Shelf
 from headgate.pipeline.sink_chain import Output
-from headgate.spark.ride import uncollected
+from headgate.spark.resident import uncollected
 
 if TYPE_CHECKING:
     import pyarrow as pa

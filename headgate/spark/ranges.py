@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from headgate.model import Config, TaskId, TopicPartition
 from headgate.pipeline.sink_chain import Output, SinkChain
+from headgate.spark.engine import SparkEngine
 from headgate.spark.range_job import RangeJobs, Ranges
-from headgate.spark.ride import label
-from headgate.spark.session import SparkEngine
+from headgate.spark.session import label
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,7 +1,6 @@
-"""The worker's SparkSession, from the worker file's `spark.*` keys.
+"""The worker's Spark session: started in the background while REST already answers, and anew when its JVM dies.
 
-It is started in the background, while REST already answers. When the driver JVM dies, everything that waits for it is
-told so at once, with one reason, and a new session is started.
+What waits for it goes on waiting meanwhile. Only when Spark never starts, or its JVM keeps dying, it is told so.
 """
 
 from __future__ import annotations
@@ -11,51 +10,28 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from headgate.model import EngineUnavailable
 from headgate.spark import jvm
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    from headgate.pipeline.shelf import Shelf
-
 log = logging.getLogger(__name__)
 
-DEFAULTS: Final[Mapping[str, str]] = {
-    "spark.app.name": "headgate",
-    # Plain local[*] never repeats a failed Spark task.
-    "spark.master": "local[*,4]",
-    "spark.scheduler.mode": "FAIR",
-    "spark.python.unix.domain.socket.enabled": "true",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.shuffle.partitions": "4",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "2g",
-    # A worker lives for months: keep no history of jobs that nobody looks at.
-    "spark.ui.retainedJobs": "50",
-    "spark.ui.retainedStages": "50",
-    "spark.ui.retainedTasks": "500",
-    "spark.sql.ui.retainedExecutions": "20",
-}
-_RETRY_FIRST_S: Final = 1.0
 _RETRY_MOST_S: Final = 60.0
+_SHORT_LIFE_S: Final = 60.0
+_TRIES: Final = 5
+"""So many short lives or failed starts in a row, and whoever waits is told."""
 
 
-class SparkUnavailable(Exception):
-    """There is no Spark session: it did not start, or its JVM died. The message says which."""
-
-
-class SparkEngine:
-    """Holds the session. `start` returns at once; `context` and `session` wait until there is one."""
+class Session:
+    """`start` returns at once; `context` and `session` wait until there is one."""
 
     def __init__(
         self,
@@ -64,75 +40,51 @@ class SparkEngine:
         require_java: Callable[[], object],
         plugin_folders: Sequence[str] = (),
     ) -> None:
-        self._settings = {**DEFAULTS, **settings}
-        if "spark.driver.host" not in settings and not self.master.startswith("local"):
-            del self._settings["spark.driver.host"]  # executors elsewhere must find the driver
+        self._settings = settings
         self._jars = jars
         self._require_java = require_java
         self._folders = plugin_folders
         self._condition = threading.Condition()
-        self._session: SparkSession | None = None
-        self._problem: SparkUnavailable | None = None
+        self._context: SparkContext | None = None
+        self._sql: SparkSession | None = None
+        self._sql_lock = threading.Lock()
+        self._problem: EngineUnavailable | None = None
         self._last_death: str | None = None
         self._stopping = False
-        self._death_listeners: dict[object, Callable[[SparkUnavailable], None]] = {}
         self._thread = threading.Thread(target=self._keep, name="spark-session", daemon=True)
-
-    @property
-    def master(self) -> str:
-        return self._settings["spark.master"]
 
     def start(self) -> None:
         self._thread.start()
 
-    def session(self, cancelled: Callable[[], bool] = lambda: False) -> SparkSession:
-        """Waits for the session. Raises SparkUnavailable when it cannot be started, or `cancelled` says to give up."""
+    def context(self, cancelled: Callable[[], bool] = lambda: False) -> SparkContext:
+        """Waits for it. Raises EngineUnavailable when there can be none, or `cancelled` says to give up."""
         with self._condition:
-            while self._session is None:
+            while self._context is None:
                 if self._problem is not None:
                     raise self._problem
                 if self._stopping or cancelled():
-                    raise SparkUnavailable("The worker is shutting down")
+                    raise EngineUnavailable("The worker is shutting down")
                 self._condition.wait(0.2)
-            return self._session
+            return self._context
 
-    def context(self) -> SparkContext:
-        return self.session().sparkContext
+    def session(self, cancelled: Callable[[], bool] = lambda: False) -> SparkSession:
+        """For SQL and DataFrames, made when it is first asked for: records do without."""
+        from pyspark.sql import SparkSession
 
-    @contextmanager
-    def shelf(self) -> Iterator[Shelf | None]:
-        """A new one, to the end of `with`; None where the executors are not on this machine."""
-        from headgate.pipeline.shelf import Shelf
-
-        here = self.master.startswith("local") and not self.master.startswith("local-cluster")
-        # Among Spark's own files: they go with the JVM, however the worker ends.
-        made = Shelf.new(self.context()._temp_dir) if here else None
-        try:
-            yield made
-        finally:
-            if made is not None:
-                made.remove()
-
-    @property
-    def alive(self) -> bool:
-        return self._session is not None
-
-    def on_death(self, key: object, listener: Callable[[SparkUnavailable], None] | None) -> None:
-        """Calls `listener`, from another thread, when the JVM dies; None forgets the one of this key."""
-        with self._condition:
-            if listener is None:
-                self._death_listeners.pop(key, None)
-            else:
-                self._death_listeners[key] = listener
+        with self._sql_lock:
+            context = self.context(cancelled)
+            if self._sql is None or self._sql.sparkContext is not context:
+                self._sql = SparkSession(context)
+            return self._sql
 
     def stop(self) -> None:
         with self._condition:
             self._stopping = True
-            session, self._session = self._session, None
+            context, self._context = self._context, None
             self._condition.notify_all()
-        if session is not None:
+        if context is not None:
             try:
-                session.stop()
+                context.stop()
             except Exception as error:  # its JVM went first, e.g. because the whole group of processes was told to end
                 log.info("The Spark session was gone already: %s", error)
             jvm.forget()
@@ -141,26 +93,26 @@ class SparkEngine:
         """What an exception out of a Spark call really means: the session's end, or what it says."""
         from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
-        if isinstance(error, SparkUnavailable):
+        if isinstance(error, EngineUnavailable):
             return error
         lost = isinstance(error, Py4JNetworkError | ConnectionError | EOFError)
         if lost or (not isinstance(error, Py4JJavaError) and not self._lives()):
-            return SparkUnavailable(self._last_death or "The connection to the Spark driver JVM was lost")
+            return EngineUnavailable(self._last_death or "The connection to the Spark driver JVM was lost")
         return error
 
     def _lives(self) -> bool:
         from pyspark import SparkContext
 
         gateway: Any = SparkContext._gateway
-        return self._session is not None and gateway is not None and gateway.proc.poll() is None
+        return self._context is not None and gateway is not None and gateway.proc.poll() is None
 
     def cancel(self, group: str) -> None:
         """Cancels the jobs of a group, if there is a session."""
-        session = self._session
-        if session is None:
+        context = self._context
+        if context is None:
             return
         try:
-            session.sparkContext.cancelJobGroup(group)
+            context.cancelJobGroup(group)
         except Exception as error:
             log.warning("Could not cancel the Spark jobs of %s: %s", group, error)
 
@@ -174,37 +126,29 @@ class SparkEngine:
     # --- the thread that keeps a session alive ------------------------------------------------------------------------
 
     def _keep(self) -> None:
-        delay = _RETRY_FIRST_S
+        troubles = 0
         while not self._stopping:
             began = time.monotonic()
             try:
-                session = self._create()
+                context = self._create()
             except Exception as error:
                 jvm.forget()
-                if self._stopping:
-                    return
-                self._fail(SparkUnavailable(f"Spark could not be started: {error}"), delay)
-                delay = min(delay * 2, _RETRY_MOST_S)
+                if not self._stopping:
+                    troubles += 1
+                    never = self._last_death is None
+                    self._wait_to_retry(f"Spark could not be started: {error}", troubles, never or troubles >= _TRIES)
                 continue
-            log.info("Spark %s is ready on %s after %.1f s", session.version, self.master, time.monotonic() - began)
+            log.info("Spark %s is ready on %s after %.1f s", context.version, context.master, time.monotonic() - began)
             with self._condition:
                 if self._stopping:
-                    session.stop()
+                    context.stop()
                     return
-                self._session, self._problem = session, None
+                self._context = context
                 self._condition.notify_all()
-            delay = _RETRY_FIRST_S
             reason = self._wait_for_death()
             if not self._stopping:
-                self._mourn(SparkUnavailable(reason))
-
-    def _fail(self, problem: SparkUnavailable, delay: float) -> None:
-        log.error("%s; trying again in %.0f s", problem, delay)
-        with self._condition:
-            self._problem = problem
-            self._condition.notify_all()
-            self._condition.wait_for(lambda: self._stopping, delay)
-            self._problem = None
+                troubles = troubles + 1 if time.monotonic() - began < _SHORT_LIFE_S else 0
+                self._on_jvm_death(reason, troubles)
 
     def _wait_for_death(self) -> str:
         from pyspark import SparkContext
@@ -213,31 +157,39 @@ class SparkEngine:
         code = gateway.proc.wait()
         return f"The Spark driver JVM (pid {gateway.proc.pid}) ended with exit code {code}"
 
-    def _mourn(self, problem: SparkUnavailable) -> None:
-        log.error("%s; its tasks fail, a new session is being started", problem)
-        self._last_death = str(problem)
+    def _on_jvm_death(self, reason: str, troubles: int) -> None:
+        self._last_death = reason
         with self._condition:
-            self._session = None
-            listeners = list(self._death_listeners.values())
+            self._context = None
         jvm.forget()
-        for listener in listeners:
-            listener(problem)
+        if troubles:
+            self._wait_to_retry(reason, troubles, troubles >= _TRIES)
+        else:
+            log.error("%s; a new one is started, and tasks wait for it", reason)
 
-    def _create(self) -> SparkSession:
+    def _wait_to_retry(self, reason: str, troubles: int, hopeless: bool) -> None:
+        """`hopeless`: those who wait are told, and so are those who come meanwhile."""
+        delay = min(2.0 ** (troubles - 1), _RETRY_MOST_S)
+        log.error("%s; trying again in %.0f s", reason, delay)
+        with self._condition:
+            self._problem = EngineUnavailable(reason) if hopeless else None
+            self._condition.notify_all()
+            self._condition.wait_for(lambda: self._stopping, delay)
+            self._problem = None
+
+    def _create(self) -> SparkContext:
         self._require_java()
         jars = self._jars()
         # The executors must import what this process imports.
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         from pyspark import SparkConf, SparkContext
-        from pyspark.sql import SparkSession
 
         conf = SparkConf(loadDefaults=False).setAll(list(self._all_settings(jars).items()))
-        session = SparkSession(SparkContext(conf=conf, gateway=jvm.launch(conf)))
+        context = SparkContext(conf=conf, gateway=jvm.launch(conf))
         # When the JVM dies, this server of PySpark's would print a traceback of its own.
-        server: Any = session.sparkContext._accumulatorServer
+        server: Any = context._accumulatorServer
         server.handle_error = lambda *_: None
-        jvm.warm_up(session.sparkContext)
-        return session
+        return context
 
     def _all_settings(self, jars: Sequence[Path]) -> dict[str, str]:
         settings = dict(self._settings)
@@ -251,3 +203,9 @@ class SparkEngine:
             paths = [*self._folders, settings.get("spark.executorEnv.PYTHONPATH", "")]
             settings["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         return settings
+
+
+def label(context: SparkContext, group: str, pool: str) -> None:
+    """Of the jobs of this thread: the group they can be cancelled by, and the pool that shares the cluster fairly."""
+    context.setJobGroup(group, f"headgate {group}", interruptOnCancel=True)
+    context.setLocalProperty("spark.scheduler.pool", pool)

@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from headgate.api.errors import ConnectError
-from headgate.model import TaskSpec
-from headgate.pipeline.blob import Job, Result, Selection, pack, pack_spec, selection_job
+from headgate.model import EngineUnavailable, TaskSpec
+from headgate.pipeline.blob import Job, Packed, Result, Selection, pack, pack_spec, selection_job
 from headgate.pipeline.chain import Chain
 from headgate.pipeline.parts import Part, parts
 from headgate.pipeline.shelf import drop
@@ -25,8 +25,9 @@ from headgate.pipeline.sql.selected import Selected
 from headgate.pipeline.sql.statement import TABLE
 from headgate.pipeline.sql.types import nullable
 from headgate.pipeline.transforms.sql import VALUE_SCHEMA
-from headgate.spark.ride import Lane, Rides, label
-from headgate.spark.session import SparkEngine, SparkUnavailable
+from headgate.spark.engine import SparkEngine
+from headgate.spark.lane import Lane
+from headgate.spark.session import label
 from headgate.tasks.control import Control
 from headgate.tasks.outcomes import Outcomes, Place
 from headgate.tasks.patience import result_of
@@ -80,7 +81,6 @@ class Statements:
         self,
         spec: TaskSpec,
         engine: SparkEngine,
-        rides: Rides,
         lane: Lane,
         control: Control,
         output: Output | None = None,
@@ -88,7 +88,6 @@ class Statements:
         """`output` is that of a sink. Raises StatementFailed for what Spark's parser refuses, or what is no query."""
         self._id = spec.id
         self._engine = engine
-        self._rides = rides
         self._lane = lane
         self._control = control
         self._output = output
@@ -119,9 +118,8 @@ class Statements:
     def _continued(self, jobs: Sequence[Job], outcomes: Outcomes, place: Where) -> Iterator[Result]:
         if not jobs:
             return
-        size = sum(job.work.size for job in jobs if isinstance(job.work, Selection))
-        done = self._rides.submit(self._id, [pack(job) for job in jobs], self._lane, size)
-        packed: list[bytes] = result_of(done, self._control)
+        done = self._engine.submit(self._id, [pack(job) for job in jobs])
+        packed: list[Packed] = result_of(done, self._control)
         for data, job in zip(packed, jobs, strict=True):
             drop(job.payload)
             yield from outcomes.of(data, place)
@@ -184,7 +182,7 @@ class Statements:
             yield
         except Exception as error:
             explained = self._engine.explain(error)
-            if isinstance(explained, SparkUnavailable):
+            if isinstance(explained, EngineUnavailable):
                 raise explained from error
             raise StatementFailed(part, _reason(explained)) from None
 

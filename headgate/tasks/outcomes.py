@@ -14,7 +14,7 @@ from headgate.tasks.patience import result_of
 from headgate.tasks.reporter import Reporter
 
 if TYPE_CHECKING:
-    from headgate.pipeline.blob import Result
+    from headgate.pipeline.blob import Packed, Result
     from headgate.pipeline.failure import Failure
 
 Place = tuple["Partition | None", "Offset | None"]
@@ -26,7 +26,7 @@ class Outcomes:
         self,
         reporter: Reporter,
         control: Control,
-        submit: Callable[[bytes], Future[list[bytes]]],
+        submit: Callable[[bytes], Future[list[Packed]]],
         pause: Callable[[float], None],
     ) -> None:
         """`submit` gives a blob to Spark; `pause` waits, and raises when the task shall end."""
@@ -35,7 +35,7 @@ class Outcomes:
         self._submit = submit
         self._pause = pause
 
-    def of(self, packed: bytes, place: Callable[[int], Place | None] = lambda _: None) -> Iterator[Result]:
+    def of(self, packed: Packed, place: Callable[[int], Place | None] = lambda _: None) -> Iterator[Result]:
         """The result of a blob, and then those of what it left undone. `place` knows, for a row of the blob, where
         its record came from, if the record does not."""
         from headgate.pipeline.blob import unpack

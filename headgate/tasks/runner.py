@@ -10,9 +10,8 @@ from typing import Protocol
 
 from headgate.log import about
 from headgate.metrics import SinkMetrics, SourceMetrics, TaskMetrics, Window
-from headgate.model import ConnectorType, TargetState, TaskId, TaskSpec
-from headgate.spark.ride import Rides
-from headgate.spark.session import SparkEngine, SparkUnavailable
+from headgate.model import ConnectorType, EngineUnavailable, TargetState, TaskId, TaskSpec
+from headgate.spark.engine import SparkEngine
 from headgate.tasks.control import Control, Stopped
 from headgate.tasks.sink.loop import SinkLoop
 from headgate.tasks.source.loop import SourceLoop
@@ -40,10 +39,9 @@ class Listener(Protocol):
 class SparkTaskRunner:
     """Fits `runtime.ports.TaskRunner`. `metrics` has the counters of every task that lives."""
 
-    def __init__(self, engine: SparkEngine, rides: Rides, offsets: OffsetsFor | Store) -> None:
+    def __init__(self, engine: SparkEngine, offsets: OffsetsFor | Store) -> None:
         """`offsets`: one store for all tasks, or who gives each task its own."""
         self._engine = engine
-        self._rides = rides
         self._offsets_for = offsets if callable(offsets) else shared(offsets)
         self.metrics: dict[TaskId, TaskMetrics] = {}
 
@@ -53,10 +51,10 @@ class SparkTaskRunner:
         loop: SourceLoop | SinkLoop
         if spec.type is ConnectorType.SOURCE:
             counters = SourceMetrics(transaction_size=Window() if spec.transaction else None)
-            loop = SourceLoop(spec, control, listener, self._engine, self._rides, self._offsets_for, counters)
+            loop = SourceLoop(spec, control, listener, self._engine, self._offsets_for, counters)
         else:
             counters = SinkMetrics()
-            loop = SinkLoop(spec, control, listener, self._engine, self._rides, counters)
+            loop = SinkLoop(spec, control, listener, self._engine, counters)
         thread = TaskThread(spec, control, loop, listener, self._engine)
         self.metrics[spec.id] = counters
         thread.when_ended(lambda: self._forget(spec.id, counters))
@@ -66,7 +64,7 @@ class SparkTaskRunner:
     def _forget(self, task: TaskId, counters: TaskMetrics) -> None:
         if self.metrics.get(task) is counters:
             del self.metrics[task]
-        self._rides.forget(task)
+        self._engine.forget(task)
 
 
 class TaskThread:
@@ -106,7 +104,7 @@ class TaskThread:
     def cancel(self) -> None:
         self._control.cancel()
         self._loop.wake()
-        self._engine.cancel(str(self._spec.id))
+        self._engine.cancel(self._spec.id)
 
     def when_ended(self, callback: Callable[[], None]) -> None:
         with self._lock:
@@ -117,7 +115,6 @@ class TaskThread:
 
     def _run(self) -> None:
         with about(self._spec.id):
-            self._engine.on_death(self, self._on_spark_death)
             try:
                 self._loop.run()
             except BaseException as error:
@@ -125,24 +122,19 @@ class TaskThread:
             else:
                 self._listener.on_stopped()
             finally:
-                self._engine.on_death(self, None)
                 self._end()
 
     def _report(self, error: BaseException) -> None:
         if self._control.stopping:
-            if isinstance(error, Stopped | SparkUnavailable):
+            if isinstance(error, Stopped | EngineUnavailable):
                 log.info("Task was stopped: %s", error)
             else:
                 log.warning("Task failed while it was stopping", exc_info=error)
             self._listener.on_stopped()
-        elif isinstance(error, SparkUnavailable):
+        elif isinstance(error, EngineUnavailable):
             self._listener.on_failed(f"{type(error).__module__}.{type(error).__name__}: {error}")
         else:
             self._listener.on_failed("".join(traceback.format_exception(error)).strip())
-
-    def _on_spark_death(self, problem: SparkUnavailable) -> None:
-        self._control.fail(problem)
-        self._loop.wake()
 
     def _end(self) -> None:
         with self._lock:

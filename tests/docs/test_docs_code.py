@@ -18,7 +18,7 @@ from headgate.rest.app import admin_routes, main_routes
 from headgate.rest.loggers import Loggers
 from headgate.rest.settings import RestSettings
 from headgate.runtime.config.worker_config import DISTRIBUTED, STANDALONE
-from headgate.spark.session import DEFAULTS
+from headgate.spark.settings import DEFAULTS
 
 pytestmark = pytest.mark.process
 

@@ -24,7 +24,7 @@ from headgate.pipeline.blob import pack, pack_spec, run, source_records_job, unp
 from headgate.runtime import task_spec
 from headgate.runtime.config.worker_config import STANDALONE, WorkerConfig, unknown_keys
 from headgate.runtime.plugins import Plugins
-from headgate.spark.session import SparkEngine
+from headgate.spark.engine import SparkEngine
 
 pytestmark = pytest.mark.process
 

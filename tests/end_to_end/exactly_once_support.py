@@ -254,7 +254,7 @@ class Bench:
         self, spec: TaskSpec | None = None, desk: Desk | None = None, offsets: OffsetsFor | None = None
     ) -> Running:
         spec, desk = spec or self.spec(), desk or Desk()
-        runner = SparkTaskRunner(self.worker.engine, self.worker.rides, offsets or shared(self.log))
+        runner = SparkTaskRunner(self.worker.engine, offsets or shared(self.log))
         running = Running(runner.start(spec, desk), desk, runner, spec)
         self._started.append(running)
         return running

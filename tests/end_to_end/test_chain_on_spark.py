@@ -24,8 +24,7 @@ from headgate.pipeline.nesting import DEEPEST
 from headgate.pipeline.sink_chain import Kind, Output, SinkChain
 from headgate.pipeline.source_chain import SourceChain
 from headgate.pipeline.tolerance import Triage
-from headgate.spark.ride import Lane, Rides
-from headgate.spark.session import SparkEngine
+from headgate.spark.engine import SparkEngine
 
 pytestmark = pytest.mark.spark
 
@@ -45,18 +44,9 @@ def engine(worker: StandaloneWorker) -> SparkEngine:
     return worker.engine
 
 
-@pytest.fixture(scope="module")
-def rides(worker: StandaloneWorker) -> Rides:
-    return worker.rides
-
-
-def ran(rides: Rides, jobs: Sequence[blob.Job]) -> list[blob.Result]:
-    """By executors, in one Spark job."""
-    lane = Lane(TASK)
-    try:
-        return [blob.unpack(each) for each in rides.submit(TASK, [*map(blob.pack, jobs)], lane).result(120)]
-    finally:
-        lane.close()
+def ran(engine: SparkEngine, jobs: Sequence[blob.Job]) -> list[blob.Result]:
+    """By residents."""
+    return [blob.unpack(each) for each in engine.submit(TASK, [*map(blob.pack, jobs)]).result(120)]
 
 
 # --- chains and records by lot ----------------------------------------------------------------------------------------
@@ -151,7 +141,7 @@ def halves(table: pa.Table) -> list[pa.Table]:
 
 @some
 @given(chains, consumed_rows)
-def test_records_of_a_sink(rides: Rides, chain: ChainSpec, rows: list[tuple[Any, ...]]) -> None:
+def test_records_of_a_sink(engine: SparkEngine, chain: ChainSpec, rows: list[tuple[Any, ...]]) -> None:
     output, batch, packed = Output(Kind.RECORDS), batch_of(rows), blob.pack_spec(chain)
     sink, failures = SinkChain(chain, output), list[Failure]()
     expected = []
@@ -159,22 +149,20 @@ def test_records_of_a_sink(rides: Rides, chain: ChainSpec, rows: list[tuple[Any,
         triage = Triage(sink.policy)
         expected.append(sink.records(part, triage))
         failures += triage.failures
-    results = ran(rides, [blob.sink_job(packed, output, part) for part in halves(batch)])
+    results = ran(engine, [blob.sink_job(packed, output, part) for part in halves(batch)])
     assert [result.records() for result in results] == expected
     assert [failure for result in results for failure in result.failures] == failures
 
 
 @few
 @given(chains, consumed_rows, st.sampled_from(Form))
-def test_columns_of_a_sink(
-    rides: Rides, engine: SparkEngine, chain: ChainSpec, rows: list[tuple[Any, ...]], form: Form
-) -> None:
+def test_columns_of_a_sink(engine: SparkEngine, chain: ChainSpec, rows: list[tuple[Any, ...]], form: Form) -> None:
     output = Output(Kind.TABLE, ("topic", "partition", "offset", "timestamp", "key", "value"), form)
     batch, packed = batch_of(rows), blob.pack_spec(chain)
     sink = SinkChain(chain, output)
     triages = [Triage(sink.policy) for _ in range(2)]
     expected = [sink.table(part, triage) for part, triage in zip(halves(batch), triages, strict=True)]
-    results = ran(rides, [blob.sink_job(packed, output, part) for part in halves(batch)])
+    results = ran(engine, [blob.sink_job(packed, output, part) for part in halves(batch)])
     assert [result.table().to_pylist() for result in results] == [each.to_pylist() for each in expected]
     assert [result.failures for result in results] == [tuple(triage.failures) for triage in triages]
     # As a DataFrame, whose errors cannot be told one by one: only of what did not fail.
@@ -218,35 +206,35 @@ source_records = st.lists(
 
 @some
 @given(chains, source_records)
-def test_records_of_a_source(rides: Rides, chain: ChainSpec, records: list[SourceRecord]) -> None:
+def test_records_of_a_source(engine: SparkEngine, chain: ChainSpec, records: list[SourceRecord]) -> None:
     source = SourceChain(chain)
     triage = Triage(source.policy)
     expected = slim(source.records(records, triage))
-    (result,) = ran(rides, [blob.source_records_job(blob.pack_spec(chain), records)])
+    (result,) = ran(engine, [blob.source_records_job(blob.pack_spec(chain), records)])
     assert result.table().to_pylist() == expected.to_pylist()
     assert result.failures == tuple(triage.failures)
 
 
 @some
 @given(chains, st.lists(st.tuples(st.none() | text, st.none() | text), min_size=1, max_size=40))
-def test_columns_of_a_source(rides: Rides, chain: ChainSpec, rows: list[tuple[Any, Any]]) -> None:
+def test_columns_of_a_source(engine: SparkEngine, chain: ChainSpec, rows: list[tuple[Any, Any]]) -> None:
     source = SourceChain(chain)
     triage = Triage(source.policy)
     columns = {name: pa.array([row[index] for row in rows], pa.string()) for index, name in enumerate(("key", "value"))}
     table = pa.table({**columns, "timestamp": pa.array(range(len(rows)), pa.int64())})
     expected = slim(source.columns("t", table, triage=triage))
     given_table = SourceTable(topic="t", table=table, source_partition=None, source_offset=None)
-    (result,) = ran(rides, [blob.source_columns_job(blob.pack_spec(chain), given_table)])
+    (result,) = ran(engine, [blob.source_columns_job(blob.pack_spec(chain), given_table)])
     assert result.table().to_pylist() == expected.to_pylist()
     assert result.failures == tuple(triage.failures)
 
 
-def test_a_record_nested_as_deep_as_may_be_comes_back_from_an_executor(rides: Rides) -> None:
+def test_a_record_nested_as_deep_as_may_be_comes_back_from_an_executor(engine: SparkEngine) -> None:
     value = b"[" * DEEPEST + b"]" * DEEPEST
     output, chain = Output(Kind.RECORDS), chain_spec(value=JSON)
-    (result,) = ran(rides, [blob.sink_job(blob.pack_spec(chain), output, batch_of([(None, value, None, 5)]))])
+    (result,) = ran(engine, [blob.sink_job(blob.pack_spec(chain), output, batch_of([(None, value, None, 5)]))])
     (record,) = result.records()
     (result,) = ran(
-        rides, [blob.source_records_job(blob.pack_spec(chain), [SourceRecord(topic="t", value=record.value)])]
+        engine, [blob.source_records_job(blob.pack_spec(chain), [SourceRecord(topic="t", value=record.value)])]
     )
     assert result.table()["value"].to_pylist() == [value]

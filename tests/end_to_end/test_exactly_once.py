@@ -98,7 +98,7 @@ def test_under_load_polls_share_a_transaction_and_it_waits_a_second_for_the_next
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headgate.tasks.source.pump._BATCH_BYTES", 1)  # so every poll is a full batch
-    submit, jobs = bench.worker.rides.submit, itertools.count()
+    submit, jobs = bench.worker.engine.submit, itertools.count()
     all_polled, go_on = threading.Event(), threading.Event()
     gates = {0: all_polled, 5: go_on}
 
@@ -106,7 +106,7 @@ def test_under_load_polls_share_a_transaction_and_it_waits_a_second_for_the_next
         done, gate = submit(*arguments), gates.get(next(jobs))
         return done if gate is None else ThreadPoolExecutor(1).submit(lambda: gate.wait(60) and done.result())
 
-    monkeypatch.setattr(bench.worker.rides, "submit", held)
+    monkeypatch.setattr(bench.worker.engine, "submit", held)
     bench.script.released, bench.script.per_poll = 100, 10
     running = bench.start()
     await_(lambda: metrics(running).polled.total == 100, "polled")

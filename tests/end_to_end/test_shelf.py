@@ -52,11 +52,12 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def shelves(worker: StandaloneWorker) -> Callable[[], list[list[str]]]:
-    """The names on each shelf; Spark's own files lie beside them."""
+    """The names on each shelf."""
 
     def look() -> list[list[str]]:
-        beside = Path(worker.engine.context()._temp_dir)
-        return [[file.name for file in shelf.iterdir()] for shelf in beside.iterdir() if shelf.is_dir()]
+        beside = worker.engine._shelves
+        assert beside is not None
+        return [[file.name for file in shelf.iterdir()] for shelf in beside.iterdir()]
 
     return look
 

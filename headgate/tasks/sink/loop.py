@@ -19,10 +19,10 @@ from headgate.api.task import FrameSinkTask, SinkTask
 from headgate.kafka.consumer import Partitions
 from headgate.metrics import SinkMetrics
 from headgate.model import TaskSpec, TopicPartition
+from headgate.spark.engine import SparkEngine
+from headgate.spark.lane import Lane
 from headgate.spark.range_job import RangeJobs, Ranges
 from headgate.spark.ranges import RangeFrames, RangeReader, chunks
-from headgate.spark.ride import Lane, Rides
-from headgate.spark.session import SparkEngine
 from headgate.tasks.control import Control, Rebalanced
 from headgate.tasks.outcomes import Outcomes
 from headgate.tasks.patience import result_of, sit_out
@@ -31,6 +31,7 @@ from headgate.tasks.sink.commits import Commits
 from headgate.tasks.sink.context import RuntimeSinkContext
 
 if TYPE_CHECKING:
+    from headgate.pipeline.blob import Packed
     from headgate.pipeline.shelf import Shelf
     from headgate.tasks.runner import Listener
 
@@ -65,16 +66,14 @@ class SinkLoop:
         control: Control,
         listener: Listener,
         engine: SparkEngine,
-        rides: Rides,
         metrics: SinkMetrics,
     ) -> None:
         self._spec = spec
         self._control = control
         self._listener = listener
         self._engine = engine
-        self._rides = rides
         self._metrics = metrics
-        self._lane = Lane(spec.id)
+        self._lane = Lane(str(spec.id))
         self._under_way: _Batch | None = None
         self._next_lag = 0.0
         self._topics: set[str] = set()
@@ -93,7 +92,7 @@ class SinkLoop:
             self._metrics.resume()
         if control.stopping:
             return
-        self._engine.session(lambda: control.stopping)
+        self._engine.ready(lambda: control.stopping)
         self._prepare()
         try:
             with self._engine.shelf() as self._shelf:
@@ -124,7 +123,7 @@ class SinkLoop:
         spec = self._spec
         self._task = spec.task_class()
         self._output = Output.of(self._task)
-        self._statements = Statements(spec, self._engine, self._rides, self._lane, self._control, self._output)
+        self._statements = Statements(spec, self._engine, self._lane, self._control, self._output)
         # Built here too, though executors run it: a wrong setting is found before the first record.
         self._sink = SinkChain(self._statements.first, self._output)
         self._chain = pack_spec(self._statements.first)
@@ -213,7 +212,7 @@ class SinkLoop:
         batch = batch_of(messages, self._sink.needed)
         self._record_bytes = max(1.0, batch.nbytes / len(messages))
         blob = pack(sink_job(self._chain, self._output, batch))
-        return _Batch(self._rides.submit(self._spec.id, [blob], self._lane), len(messages), after)
+        return _Batch(self._engine.submit(self._spec.id, [blob]), len(messages), after)
 
     def _finish_batch(self) -> None:
         """Puts what is under way, if anything is."""
@@ -223,7 +222,7 @@ class SinkLoop:
         self._put_results(result_of(batch.results, self._control))
         self._done(batch.following, batch.count)
 
-    def _put_results(self, packed: Iterable[bytes]) -> None:
+    def _put_results(self, packed: Iterable[Packed]) -> None:
         """What the pipeline made of the batches. Raises JobFailed."""
         made = (result for data in packed for result in self._outcomes.of(data))
         results = self._statements.after(made, self._outcomes, self._shelf)
@@ -233,13 +232,13 @@ class SinkLoop:
             tables = [result.table() for result in results]
             if tables:  # a statement may leave nothing
                 table = pa.concat_tables(tables)
-                self._put(self._engine.session().createDataFrame(table), table.num_rows)
+                self._put(self._engine.frame(table), table.num_rows)
             return
         for result in results:
             self._put(result.records() if isinstance(self._task, SinkTask) else result.table(), result.count)
 
-    def _resubmit(self, blob: bytes) -> Future[list[bytes]]:
-        return self._rides.submit(self._spec.id, [blob], self._lane)
+    def _resubmit(self, blob: bytes) -> Future[list[Packed]]:
+        return self._engine.submit(self._spec.id, [blob])
 
     def _wait_to_retry(self, seconds: float) -> None:
         """Raises Rebalanced when partitions went: whoever has them next shall try."""
@@ -340,7 +339,7 @@ class SinkLoop:
         else:
             log.info("Caught up with %d records in %.1f s", total, time.monotonic() - began)
             return
-        self._engine.cancel(str(self._spec.id))
+        self._engine.cancel(self._spec.id)
 
     def _take_range(self, results: Future[Any], ranges: Ranges) -> bool:
         """Puts what the executors read; False when the task has to let go: paused, stopping, partitions gone, which may

@@ -15,6 +15,7 @@ from headgate.tasks.source.polled import End, Polled
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from headgate.pipeline.blob import Packed
     from headgate.pipeline.shelf import Payload
 
 Origin: TypeAlias = Callable[[int], SourceRecord]
@@ -30,7 +31,7 @@ class Batch:
     rows: Sequence[int]
     """Of each blob."""
     payloads: Sequence[Payload]
-    results: Future[list[bytes]]
+    results: Future[list[Packed]]
     first: int = 0
     """Which of the results is that of the first blob: several batches may share a job."""
     more: bool = False

@@ -14,8 +14,7 @@ from headgate.api.record import SourceRecord
 from headgate.api.task import SourceTable, SourceTask
 from headgate.metrics import SourceMetrics
 from headgate.model import Boundary, TaskSpec
-from headgate.spark.ride import Rides
-from headgate.spark.session import SparkEngine
+from headgate.spark.engine import SparkEngine
 from headgate.tasks.control import Control, Reassigned, Rewind
 from headgate.tasks.source.at_least_once import AtLeastOnce
 from headgate.tasks.source.batch import Outlet
@@ -64,7 +63,6 @@ class SourceLoop:
         control: Control,
         listener: Listener,
         engine: SparkEngine,
-        rides: Rides,
         offsets_for: OffsetsFor,
         metrics: SourceMetrics,
     ) -> None:
@@ -72,7 +70,6 @@ class SourceLoop:
         self._control = control
         self._listener = listener
         self._engine = engine
-        self._rides = rides
         self._offsets_for = offsets_for
         self._metrics = metrics
         self._task: SourceTask | None = None
@@ -92,7 +89,7 @@ class SourceLoop:
             self._wait_paused()
         if control.stopping:
             return
-        self._engine.session(lambda: control.stopping)
+        self._engine.ready(lambda: control.stopping)
         with ExitStack() as closing:
             transactions = None
             if self._spec.transaction is not None:
@@ -142,7 +139,7 @@ class SourceLoop:
                 return AtLeastOnce(spec, control, offsets, self._metrics, task, reporter)
             return ExactlyOnce(spec, control, offsets, self._metrics, task, reporter, transactions)
 
-        pump = Pump(spec, control, self._listener, self._engine, self._rides, self._metrics, task, outlet)
+        pump = Pump(spec, control, self._listener, self._engine, self._metrics, task, outlet)
         try:
             task.start(dict(spec.config))
             pump.start()

@@ -17,8 +17,8 @@ from headgate.api.task import SourceTable, SourceTask
 from headgate.log import about
 from headgate.metrics import SourceMetrics
 from headgate.model import TaskSpec
-from headgate.spark.ride import Lane, Rides
-from headgate.spark.session import SparkEngine
+from headgate.spark.engine import SparkEngine
+from headgate.spark.lane import Lane
 from headgate.tasks.control import Control, Rewind, Stopped
 from headgate.tasks.outcomes import Outcomes
 from headgate.tasks.patience import result_of, sit_out
@@ -28,7 +28,7 @@ from headgate.tasks.source.polled import Polled, cut, ended, joined
 from headgate.tasks.source.topics import Topics
 
 if TYPE_CHECKING:
-    from headgate.pipeline.blob import Job, Result
+    from headgate.pipeline.blob import Job, Packed, Result
     from headgate.pipeline.shelf import Shelf
     from headgate.tasks.runner import Listener
 
@@ -46,7 +46,6 @@ class Pump:
         control: Control,
         listener: Listener,
         engine: SparkEngine,
-        rides: Rides,
         metrics: SourceMetrics,
         task: SourceTask,
         outlet: Callable[[Reporter], Outlet],
@@ -58,11 +57,10 @@ class Pump:
         self._control = control
         self._listener = listener
         self._engine = engine
-        self._rides = rides
         self._metrics = metrics
         self._task = task
-        self._lane = Lane(spec.id)
-        self._statements = Statements(spec, engine, rides, self._lane, control)
+        self._lane = Lane(str(spec.id))
+        self._statements = Statements(spec, engine, self._lane, control)
         self._chain = pack_spec(self._statements.first)
         self._shelf: Shelf | None = None
         self._reporter = Reporter(spec, metrics.errors, lambda: not control.cancelled)
@@ -191,10 +189,7 @@ class Pump:
         parts = [(part, self._jobs(part)) for part in ended(polled)]
         jobs = [job for _, found in parts for job, _ in found]
         blobs = [pack(job) for job in jobs]
-        # Tables may lie on the shelf, and their blobs say little of their size.
-        tables = sum(each.size for each in polled if isinstance(each.content, SourceTable))
-        size = max(tables, sum(map(len, blobs)))
-        results = self._rides.submit(self._spec.id, blobs, self._lane, size) if blobs else Future()
+        results = self._engine.submit(self._spec.id, blobs)
         batches: list[Batch] = []
         first = 0
         for part, found in parts:
@@ -247,7 +242,7 @@ class Pump:
         if not batch.rows:
             return
         first = 0
-        results: list[bytes] = result_of(batch.results, self._control, self._outlet.tend)
+        results: list[Packed] = result_of(batch.results, self._control, self._outlet.tend)
         for data, rows in zip(results[batch.first :], batch.rows, strict=False):
             at = first
             for result in self._outcomes.of(data, lambda row, first=first: batch.place(first + row)):  # type: ignore[misc]
@@ -255,8 +250,8 @@ class Pump:
                 at += result.rest.row if result.rest else 0
             first += rows
 
-    def _resubmit(self, blob: bytes) -> Future[list[bytes]]:
-        return self._rides.submit(self._spec.id, [blob], self._lane)
+    def _resubmit(self, blob: bytes) -> Future[list[Packed]]:
+        return self._engine.submit(self._spec.id, [blob])
 
     def _wait_to_retry(self, seconds: float) -> None:
         try:

@@ -1,0 +1,120 @@
+"""The engine: Spark as tasks use it. Batches go to residents; SQL, DataFrames and large ranges are jobs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from headgate.model import TaskId
+from headgate.pipeline.blob import Packed
+from headgate.pipeline.shelf import Shelf
+from headgate.spark.residents import Residents
+from headgate.spark.session import Session
+from headgate.spark.settings import on_this_machine, settings_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame, SparkSession
+
+_FOLDER: Final = re.compile(r"headgate-(\d+)-\w+")
+
+
+class SparkEngine:
+    """Fits `tasks.ports.Engine`. `start` returns at once."""
+
+    def __init__(
+        self,
+        raw: Mapping[str, str],
+        jars: Callable[[], Sequence[Path]],
+        require_java: Callable[[], object],
+        plugin_folders: Sequence[str] = (),
+    ) -> None:
+        """`raw` is the worker file. Raises ConfigError."""
+        settings, residents = settings_of(raw)
+        self._session = Session(settings, jars, require_java, plugin_folders)
+        self._residents = Residents(self._session, residents)
+        self._shelves: Path | None = None
+        if on_this_machine(settings["spark.master"]):
+            parent = Path(settings.get("spark.local.dir", tempfile.gettempdir()).split(",")[0])
+            _remove_left_behind(parent)
+            self._shelves = Path(tempfile.mkdtemp(prefix=f"headgate-{os.getpid()}-", dir=parent))
+
+    def start(self) -> None:
+        self._session.start()
+        self._residents.start()
+
+    def stop(self) -> None:
+        self._residents.stop()
+        self._session.stop()
+        if self._shelves is not None:
+            shutil.rmtree(self._shelves, ignore_errors=True)
+
+    def ready(self, cancelled: Callable[[], bool] = lambda: False) -> None:
+        """Waits for Spark. Raises EngineUnavailable when it cannot be had, or `cancelled` says to give up."""
+        self._session.context(cancelled)
+
+    def submit(self, task: TaskId, blobs: Sequence[bytes]) -> Future[list[Packed]]:
+        """The results of blobs of the pipeline, in their order."""
+        return self._residents.submit(task, blobs)
+
+    def cancel(self, task: TaskId) -> None:
+        """Nobody waits for anything of this task any more."""
+        self._residents.cancel(task)
+        self._session.cancel(str(task))
+
+    def forget(self, task: TaskId) -> None:
+        """The task has ended."""
+        self._residents.forget(task)
+
+    @contextmanager
+    def shelf(self) -> Iterator[Shelf | None]:
+        """A new one, to the end of `with`; None where the executors are not on this machine."""
+        made = None if self._shelves is None else Shelf.new(str(self._shelves))
+        try:
+            yield made
+        finally:
+            if made is not None:
+                made.remove()
+
+    def frame(self, table: pa.Table) -> DataFrame:
+        return self._session.session().createDataFrame(table)
+
+    def explain(self, error: Exception) -> Exception:
+        """What an exception of somebody who used Spark really means: EngineUnavailable, or what it says."""
+        return self._session.explain(error)
+
+    def session(self) -> SparkSession:
+        return self._session.session()
+
+    def context(self) -> SparkContext:
+        return self._session.context()
+
+    def pid(self) -> int | None:
+        """Of the driver JVM."""
+        return self._session.pid()
+
+
+def _remove_left_behind(parent: Path) -> None:
+    """Shelves of workers that were killed."""
+    for folder in parent.glob("headgate-*"):
+        found = _FOLDER.fullmatch(folder.name)
+        if found and folder.is_dir() and folder.stat().st_uid == os.getuid() and not _lives(int(found[1])):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

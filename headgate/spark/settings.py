@@ -1,0 +1,97 @@
+"""Settings of Spark and of its residents, from the worker file's `spark.*` and `headgate.residents.*` keys."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from headgate.api.config import INT, LONG, LOW, MEDIUM, STRING, ConfigDef, Key, at_least
+
+DEFAULTS: Final[Mapping[str, str]] = {
+    "spark.app.name": "headgate",
+    # Plain local[*] never repeats a failed Spark task.
+    "spark.master": "local[*,4]",
+    "spark.scheduler.mode": "FAIR",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    # A worker lives for months: keep no history of jobs that nobody looks at.
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "500",
+    "spark.sql.ui.retainedExecutions": "20",
+}
+
+KEYS: Final = ConfigDef(
+    Key("headgate.residents.min", INT, 1, at_least(0), LOW, "Spark tasks that stay although there is no work."),
+    Key("headgate.residents.max", INT, 0, at_least(0), MEDIUM,
+        "Most Spark tasks that stay; 0: four for each core on this machine, half of a cluster's cores."),
+    Key("headgate.residents.idle.ms", LONG, 60_000, at_least(1), LOW, "When one without work ends, if more stay."),
+    Key("headgate.residents.host", STRING, None, None, LOW,
+        "Where executors reach this worker; spark.driver.host if absent."),
+    Key("headgate.residents.bind.host", STRING, None, None, LOW,
+        "Address to listen at; spark.driver.bindAddress, or else spark.driver.host, if absent."),
+    Key("headgate.residents.port", INT, 0, at_least(0), LOW, "Port to listen at; 0: any that is free."),
+)  # fmt: skip
+
+_LOCAL: Final = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\s*(?P<tries>\d+))?\])?")
+_PER_CORE: Final = 4
+_ENCRYPTION: Final = ("spark.network.crypto.enabled", "spark.ssl.enabled", "spark.ssl.rpc.enabled")
+
+
+@dataclass(frozen=True, slots=True)
+class ResidentSettings:
+    least: int = 1
+    most: int = 0
+    """0: not known before there is a cluster."""
+    quick: int = 0
+    """As many as chains that are not slow may have."""
+    idle_s: float = 60.0
+    host: str | None = None
+    bind: str | None = None
+    port: int = 0
+    encrypted: bool = False
+
+    def on(self, parallelism: int) -> ResidentSettings:
+        """On a cluster with so many slots: half of them are left to jobs."""
+        half = max(1, parallelism // 2)
+        return replace(self, most=self.most or half, quick=min(self.quick or half, self.most or half))
+
+
+def on_this_machine(master: str) -> bool:
+    return _LOCAL.fullmatch(master) is not None
+
+
+def settings_of(raw: Mapping[str, str]) -> tuple[dict[str, str], ResidentSettings]:
+    """For Spark, and for its residents. Raises ConfigError.
+
+    The slots of a local master are for jobs, as the file says, and those of residents come on top."""
+    spark = {**DEFAULTS, **{key: value for key, value in raw.items() if key.startswith("spark.")}}
+    given = KEYS.parse(raw)
+    residents = ResidentSettings(
+        least=given["headgate.residents.min"],
+        most=given["headgate.residents.max"],
+        idle_s=given["headgate.residents.idle.ms"] / 1000,
+        host=given["headgate.residents.host"],
+        bind=given["headgate.residents.bind.host"],
+        port=given["headgate.residents.port"],
+        encrypted=any(spark.get(key, "false").lower() == "true" for key in _ENCRYPTION),
+    )
+    local = _LOCAL.fullmatch(spark["spark.master"])
+    if local is None:
+        if "spark.driver.host" not in raw:
+            del spark["spark.driver.host"]  # executors elsewhere must find the driver
+        return spark, residents
+    cores = len(os.sched_getaffinity(0)) if local["cores"] == "*" else int(local["cores"] or 1)
+    most = residents.most or cores * _PER_CORE
+    spark["spark.master"] = f"local[{cores + most},{local['tries'] or 1}]"
+    spark.setdefault("spark.default.parallelism", str(cores))
+    return spark, replace(residents, most=most, quick=min(cores, most))
