@@ -24,7 +24,7 @@ from headgate.pipeline.blob import pack, pack_spec, run, source_records_job, unp
 from headgate.runtime import task_spec
 from headgate.runtime.config.worker_config import STANDALONE, WorkerConfig, unknown_keys
 from headgate.runtime.plugins import Plugins
-from headgate.spark.engine import SparkEngine
+from headgate.spark.settings import settings_of
 
 pytestmark = pytest.mark.process
 
@@ -120,7 +120,7 @@ def test_the_spark_keys_reach_spark(tmp_path: Path) -> None:
     file.write_text(blocks(README, "properties")[1])
     raw = read_properties(file)
     assert all(key.startswith("spark.") for key in raw)
-    assert SparkEngine(raw, jars=list, require_java=lambda: None).master == raw["spark.master"]
+    assert settings_of(raw)[0]["spark.master"] == raw["spark.master"]
 
 
 def test_the_commands_of_headgate_exist() -> None:
