@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import orjson
 
+from headgate.java.numbers import decimal_text, double_text, wrap
 from headgate.pipeline.nesting import DEEPEST
-from headgate.pipeline.text import decimal_text, double_text
 
 
 class _Missing(Enum):
@@ -153,7 +153,7 @@ def plain(tree: Any) -> Any:
     if isinstance(tree, bool):
         return tree
     if isinstance(tree, int):
-        return (tree + _INT64) % (2 * _INT64) - _INT64
+        return wrap(tree, 64)
     if isinstance(tree, Decimal):
         return float(tree) + 0.0  # BigDecimal has no negative zero, and -0.0 + 0.0 is 0.0
     if isinstance(tree, dict):
