@@ -8,12 +8,13 @@ from decimal import Decimal
 from typing import Any, Final
 
 from headgate.api import Schema, SchemaType, Struct
+from headgate.java.dates.format import DateFormat
 from headgate.java.numbers import decimal_text, double_text, widened
 from headgate.java.text import decode_utf8
-from headgate.pipeline.logical import datetime_of, instant_ms
+from headgate.pipeline.logical import instant_ms
 
-_WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_DATE: Final = DateFormat("EEE MMM dd HH:mm:ss zzz y")
+"""As Date.toString."""
 _INT64: Final = 1 << 63
 _SHAPED: Final = frozenset({SchemaType.FLOAT32, SchemaType.ARRAY, SchemaType.MAP})
 """Types that may hold a FLOAT32 without a struct in between."""
@@ -71,7 +72,7 @@ def _any(value: Any, schema: Schema | None) -> str:
     if isinstance(value, Decimal):
         return decimal_text(value)
     if isinstance(value, dt.date | dt.time):
-        return _date_text(value)
+        return _DATE.format(instant_ms(value))
     return str(value)
 
 
@@ -83,11 +84,6 @@ def _dict_text(value: dict[Any, Any]) -> str:
         for key, item in value.items()
     ]
     return f"{{{', '.join(shown)}}}"
-
-
-def _date_text(value: dt.date | dt.time) -> str:
-    at = datetime_of(instant_ms(value))
-    return f"{_WEEKDAYS[at.weekday()]} {_MONTHS[at.month - 1]} {at:%d %H:%M:%S} UTC {at.year:04}"
 
 
 _PLAIN: Final[Mapping[type, Callable[[Any], str]]] = {

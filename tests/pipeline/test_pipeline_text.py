@@ -38,6 +38,8 @@ POINT = s.struct({"a": s.INT32, "b": s.OPTIONAL_STRING, "f": s.FLOAT32.as_option
         (dt.datetime(2023, 11, 14, 22, 13, 20, 123000, tzinfo=dt.UTC), "Tue Nov 14 22:13:20 UTC 2023"),
         (dt.datetime(2023, 11, 14, 22, 13, 20), "Tue Nov 14 22:13:20 UTC 2023"),
         (dt.date(1970, 1, 2), "Fri Jan 02 00:00:00 UTC 1970"),
+        (dt.date(1582, 10, 14), "Thu Oct 04 00:00:00 UTC 1582"),  # Java's calendar is Julian before
+        (dt.date(1, 1, 1), "Mon Jan 03 00:00:00 UTC 1"),
         (dt.time(1, 2, 3), "Thu Jan 01 01:02:03 UTC 1970"),
         (b"caf\xc3\xa9", "café"),
         ([b"x"], "[x]"),
