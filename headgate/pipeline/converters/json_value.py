@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from headgate.api import DataError, Schema, SchemaType, Struct
 from headgate.api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME, validate_value
+from headgate.java.json import MISSING, plain
 from headgate.java.numbers import float32, widened, wrap
 from headgate.pipeline import logical
-from headgate.pipeline.converters.json_text import MISSING, plain
 from headgate.pipeline.text import java_class
 
 _BITS: Final = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32, SchemaType.INT64: 64}
