@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.pipeline.text import decode_utf8
+from headgate.java.text import decode_utf8
 
 Batch: TypeAlias = "pa.RecordBatch | pa.Table"
 

@@ -8,8 +8,7 @@ from decimal import Decimal
 from typing import Final
 
 from headgate.api import DataError, Schema
-
-DAY_MS: Final = 86_400_000
+from headgate.java.dates.civil import DAY_MS
 
 _EPOCH_DAY: Final = dt.date(1970, 1, 1).toordinal()
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)

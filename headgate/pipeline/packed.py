@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
 from headgate.api import Record, SinkRecord, SourceRecord
-from headgate.pipeline import nesting  # noqa: F401 - pickle goes as deep as what it packs
+from headgate.java import nesting  # noqa: F401 - pickle goes as deep as what it packs
 from headgate.pipeline.failure import InternalSinkRecord
 
 PROTOCOL: Final = 5

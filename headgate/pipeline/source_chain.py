@@ -21,6 +21,7 @@ from headgate.api import (
     SourceRecord,
     Struct,
 )
+from headgate.java.text import decode_utf8
 from headgate.model import ChainSpec
 from headgate.pipeline.batch import PRODUCED, Produced, numbered, produced, rows, text_column
 from headgate.pipeline.chain import Chain
@@ -32,7 +33,6 @@ from headgate.pipeline.converters.string import StringConverter
 from headgate.pipeline.failure import Polled, RawHeaders, Stage, raw_bytes, shown_record
 from headgate.pipeline.policy import ErrorPolicy
 from headgate.pipeline.sql.rows import Row, Rows
-from headgate.pipeline.text import decode_utf8
 from headgate.pipeline.tolerance import StageFailed, Triage, attempt
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
-import re
-import struct
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
 from headgate.api import Schema, SchemaType, Struct
-from headgate.pipeline.logical import datetime_of, instant_ms
+from headgate.java.dates.format import DateFormat
+from headgate.java.numbers import decimal_text, double_text, widened
+from headgate.java.text import decode_utf8
+from headgate.pipeline.logical import instant_ms
 
-_WEEKDAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_ENCODED_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
-_SMALLEST_NORMAL_32: Final = 2.0**-126
+_DATE: Final = DateFormat("EEE MMM dd HH:mm:ss zzz y")
+"""As Date.toString."""
 _INT64: Final = 1 << 63
 _SHAPED: Final = frozenset({SchemaType.FLOAT32, SchemaType.ARRAY, SchemaType.MAP})
 """Types that may hold a FLOAT32 without a struct in between."""
@@ -28,57 +26,6 @@ def text(value: Any, schema: Schema | None = None) -> str:
     if plain is not None and (schema is None or schema.type not in _SHAPED):
         return plain(value)
     return _any(value, schema)
-
-
-def decode_utf8(data: bytes) -> str:
-    """As Java does: what is not UTF-8 becomes U+FFFD."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        # Python sees three wrong bytes in an encoded surrogate where Java sees one wrong character.
-        return _ENCODED_SURROGATE.sub(b"\xef\xbf\xbd", data).decode(errors="replace")
-
-
-def double_text(value: float) -> str:
-    """As Double.toString: `1.0`, `1.0E20`, `NaN`."""
-    # Within these bounds Java and Python agree; outside Java counts in powers of ten.
-    if 1e-3 <= value < 1e7 or -1e7 < value <= -1e-3 or value == 0.0:
-        return repr(value)
-    if not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    if len(digits) == 1:
-        # Java takes the nearest number of two digits where one would do: 4.9E-324, not 5.0E-324.
-        sign, digits, exponent = Decimal(f"{value:.1e}").as_tuple()
-    power = int(exponent) + len(digits) - 1
-    fraction = "".join(map(str, digits[1:])) or "0"
-    return f"{'-' if sign else ''}{digits[0]}.{fraction}E{power}"
-
-
-def float32(value: float) -> float:
-    """The nearest number that FLOAT32 can hold."""
-    try:
-        return float(struct.unpack("<f", struct.pack("<f", value))[0])
-    except OverflowError:
-        return math.copysign(math.inf, value)
-
-
-def widened(value: float) -> float:
-    """The FLOAT64 whose text is the text of this FLOAT32: 1.1, though its exact value is 1.10000002384185791015625."""
-    single = float32(value)
-    if not math.isfinite(single) or single == 0.0:
-        return single
-    # Six digits always survive, and shorter numbers show fewer; only subnormal ones may need less than six.
-    for precision in range(2 if abs(single) < _SMALLEST_NORMAL_32 else 6, 9):
-        candidate = float(f"{single:.{precision}g}")
-        if float32(candidate) == single:
-            return candidate
-    return float(f"{single:.9g}")
-
-
-def decimal_text(value: Decimal) -> str:
-    """As BigDecimal.toString, which has no negative zero."""
-    return str(abs(value) if value.is_zero() else value)
 
 
 def java_class(value: Any) -> str:
@@ -125,7 +72,7 @@ def _any(value: Any, schema: Schema | None) -> str:
     if isinstance(value, Decimal):
         return decimal_text(value)
     if isinstance(value, dt.date | dt.time):
-        return _date_text(value)
+        return _DATE.format(instant_ms(value))
     return str(value)
 
 
@@ -137,11 +84,6 @@ def _dict_text(value: dict[Any, Any]) -> str:
         for key, item in value.items()
     ]
     return f"{{{', '.join(shown)}}}"
-
-
-def _date_text(value: dt.date | dt.time) -> str:
-    at = datetime_of(instant_ms(value))
-    return f"{_WEEKDAYS[at.weekday()]} {_MONTHS[at.month - 1]} {at:%d %H:%M:%S} UTC {at.year:04}"
 
 
 _PLAIN: Final[Mapping[type, Callable[[Any], str]]] = {

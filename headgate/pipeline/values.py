@@ -13,8 +13,10 @@ from typing import Any, Final
 
 from headgate.api import DataError, Schema, SchemaType, Struct
 from headgate.api import schema as schemas
-from headgate.pipeline.logical import DAY_MS, datetime_of, instant_ms
-from headgate.pipeline.text import float32, java_class, text
+from headgate.java.dates.civil import DAY_MS
+from headgate.java.numbers import float32
+from headgate.pipeline.logical import datetime_of, instant_ms
+from headgate.pipeline.text import java_class, text
 
 Value = tuple[Schema | None, Any]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
+from headgate.java.json import dumps, strict_loads
 from headgate.model import Config, RestartRequest, SessionKey, TargetState, TaskId
-from headgate.storage import json_text
 
 
 class NotJson(ValueError):
@@ -101,7 +101,7 @@ _LOGGER: Final = "logger-cluster-"
 def encode(record: ConfigRecord) -> tuple[bytes, bytes | None]:
     """Key and value; None is a tombstone."""
     key, value = _tree(record)
-    return key.encode(), None if value is None else json_text.dumps(value)
+    return key.encode(), None if value is None else dumps(value)
 
 
 def _tree(record: ConfigRecord) -> tuple[str, Mapping[str, Any] | None]:
@@ -138,7 +138,7 @@ def _states(target: TargetState) -> Mapping[str, str]:
 def decode(key: bytes | None, value: bytes | None) -> ConfigRecord:
     """Raises NotJson, Malformed."""
     try:
-        tree = None if value is None else json_text.loads(value)
+        tree = None if value is None else strict_loads(value)
     except ValueError as error:
         raise NotJson(f"its value is not JSON: {error}") from error
     if key is None:

@@ -28,6 +28,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self
 
+from headgate.java.json import strict_loads
 from headgate.model import Offset, Partition
 from headgate.storage.java_offsets import MAGIC, JavaStreamError, read_java_offsets
 from headgate.storage.offset_table import InvalidOffset, OffsetTable, encode, identity
@@ -172,11 +173,10 @@ class FileOffsetStore:
             return OffsetTable()
         try:
             # A byte order mark is what some editors leave behind.
-            content = json.loads(data.decode("utf-8-sig"), parse_constant=_no_constant)
-            return _table(content)
+            return _table(strict_loads(data.decode("utf-8-sig")))
         except json.JSONDecodeError as error:
             self._corrupt(f"line {error.lineno}, column {error.colno}: {error.msg}", error)
-        except (ValueError, RecursionError) as error:  # InvalidOffset and UnicodeDecodeError among them
+        except ValueError as error:  # InvalidOffset and UnicodeDecodeError among them
             self._corrupt(str(error), error)
 
     def _load_java(self, data: bytes) -> OffsetTable:
@@ -190,7 +190,7 @@ class FileOffsetStore:
                 continue
             try:
                 rows.append(_java_row(key, value))
-            except (ValueError, TypeError, RecursionError):
+            except (ValueError, TypeError):
                 skipped += 1  # Apache's worker does not list these either; the copy still has them
         table = OffsetTable.of(rows)
         count = sum(1 for _ in table.entries())
@@ -255,12 +255,8 @@ def _row(connector: Any, partition: Any, offset: Any) -> _Row:
 
 
 def _java_row(key: bytes | None, value: bytes) -> _Row:
-    connector, partition = json.loads(key or b"null")
-    return _row(connector, partition, json.loads(value, parse_constant=_no_constant))
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a JSON value")
+    connector, partition = strict_loads(key or b"null")
+    return _row(connector, partition, strict_loads(value))
 
 
 def _render(table: OffsetTable) -> bytes:

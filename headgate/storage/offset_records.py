@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from headgate.java.json import dumps, strict_loads
 from headgate.model import Offset, Partition
-from headgate.storage import json_text
 from headgate.storage.offset_table import encode as checked
 from headgate.storage.offset_table import identity
 
@@ -16,18 +16,18 @@ class Malformed(ValueError):
 
 def encode_key(connector: str, partition: Partition | None) -> bytes:
     """In the order of the partition's own keys. Raises InvalidOffset."""
-    return json_text.dumps([connector, _plain(partition)])
+    return dumps([connector, _plain(partition)])
 
 
 def encode_offset(offset: Offset) -> bytes:
     """Raises InvalidOffset."""
-    return json_text.dumps(_plain(offset))
+    return dumps(_plain(offset))
 
 
 def decode_key(key: bytes | None) -> tuple[str, Partition | None]:
     """Connector and partition. Raises Malformed."""
     try:
-        tree = json_text.loads(key or b"")
+        tree = strict_loads(key or b"")
     except ValueError as error:
         raise Malformed(f"its key is not JSON: {error}") from error
     if not isinstance(tree, list) or len(tree) != 2 or not isinstance(tree[0], str):
@@ -45,7 +45,7 @@ def decode_key(key: bytes | None) -> tuple[str, Partition | None]:
 def decode_offset(value: bytes | None) -> Offset | None:
     """None for a tombstone. Raises Malformed."""
     try:
-        tree = None if value is None else json_text.loads(value)
+        tree = None if value is None else strict_loads(value)
     except ValueError as error:
         raise Malformed(f"its value is not JSON: {error}") from error
     if tree is not None and not isinstance(tree, dict):
@@ -55,4 +55,4 @@ def decode_offset(value: bytes | None) -> Offset | None:
 
 def _plain(content: Partition | Offset | None) -> Any:
     """After a round trip through JSON, so that only what JSON has is left: bytes are base64 text."""
-    return json_text.loads(checked(content).encode())
+    return strict_loads(checked(content))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from headgate.java.json import dumps, strict_loads
 from headgate.model import State, Status, TaskId
-from headgate.storage import json_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def encode_key(whose: StatusId) -> bytes:
 
 def encode(whose: StatusId, value: StatusValue | None) -> tuple[bytes, bytes | None]:
     """Key and value; None is a tombstone."""
-    return encode_key(whose), None if value is None else json_text.dumps(_tree(whose, value))
+    return encode_key(whose), None if value is None else dumps(_tree(whose, value))
 
 
 def _tree(whose: StatusId, value: StatusValue) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def decode(key: bytes | None, value: bytes | None) -> tuple[StatusId, StatusValu
     """None is a tombstone. Raises Malformed."""
     whose = _whose((key or b"").decode(errors="replace"))
     try:
-        tree = None if value is None else json_text.loads(value)
+        tree = None if value is None else strict_loads(value)
     except ValueError as error:
         raise Malformed(f"its value is not JSON: {error}") from error
     if tree is None:

@@ -16,11 +16,11 @@ from pipeline_plugins import ENVELOPE, JSON, TEXT, chain_spec
 from headgate.api import Form, Header, SourceRecord, SourceTable, Struct
 from headgate.api import schema as s
 from headgate.cli.assembly import StandaloneWorker
+from headgate.java.nesting import DEEPEST
 from headgate.model import ChainSpec, PluginRef, PluginSpec, StepSpec, TaskId
 from headgate.pipeline import blob
 from headgate.pipeline.batch import CONSUMED, HEADERS, slim
 from headgate.pipeline.failure import Failure
-from headgate.pipeline.nesting import DEEPEST
 from headgate.pipeline.sink_chain import Kind, Output, SinkChain
 from headgate.pipeline.source_chain import SourceChain
 from headgate.pipeline.tolerance import Triage

@@ -11,8 +11,8 @@ from pipeline_plugins import BYTES, ENVELOPE, JSON, TEXT, builtin, chain_spec, c
 
 from headgate.api import Header, Schema, SourceRecord, Struct
 from headgate.api import schema as s
+from headgate.java.nesting import DEEPEST
 from headgate.model import PluginRef, PluginSpec, StepSpec
-from headgate.pipeline.nesting import DEEPEST
 from headgate.pipeline.sink_chain import Kind, Output, SinkChain
 from headgate.pipeline.source_chain import SourceChain
 from headgate.pipeline.tolerance import ToleranceExceeded, Triage

@@ -102,6 +102,20 @@ def test_keys_that_no_worker_writes_are_malformed(key: bytes | None) -> None:
         decode_key(key)
 
 
+@pytest.mark.parametrize("value", [b"", b" ", b"{", b"[]", b"1", b'{"x":NaN}', b"[" * 100_000])
+def test_offsets_that_no_worker_writes_are_malformed(value: bytes) -> None:
+    with pytest.raises(Malformed):
+        decode_offset(value)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
+def test_numbers_that_json_has_not_are_not_written(number: float) -> None:
+    with pytest.raises(InvalidOffset):
+        encode_key("a", {"x": number})
+    with pytest.raises(InvalidOffset):
+        encode_offset({"x": number})
+
+
 # --- the store --------------------------------------------------------------------------------------------------------
 
 

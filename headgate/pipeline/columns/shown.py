@@ -8,9 +8,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headgate.java.json import dumps
+from headgate.java.numbers import double_text
 from headgate.pipeline.columns.frame import Column, Frame, NotByColumns, is_text
-from headgate.pipeline.converters.json_text import dumps
-from headgate.pipeline.text import double_text
 
 _ESCAPED: Final = r'["\\\x00-\x1f]|[\x{10000}-\x{10ffff}]'
 

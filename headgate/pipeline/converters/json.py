@@ -22,8 +22,8 @@ from headgate.api import (
     Schema,
     one_of_any_case,
 )
+from headgate.java.json import MISSING, dumps, exact_loads, loads, quick_dumps
 from headgate.pipeline.converters.json_schema import has_decimal, schema_from_tree, schema_tree
-from headgate.pipeline.converters.json_text import MISSING, dumps, exact_loads, loads, quick_dumps
 from headgate.pipeline.converters.json_value import Options, from_tree, to_tree
 from headgate.pipeline.converters.type_key import CONVERTER_TYPE
 

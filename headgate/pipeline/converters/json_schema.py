@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from headgate.api import DataError, Field, Schema, SchemaType
 from headgate.api.schema import DECIMAL_NAME
-from headgate.pipeline.converters.json_value import Options, from_tree, to_tree, wrap
+from headgate.java.numbers import wrap
+from headgate.pipeline.converters.json_value import Options, from_tree, to_tree
 
 _NAMES: Final[Mapping[SchemaType, str]] = {
     SchemaType.BOOLEAN: "boolean",

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from headgate.api import DataError, Schema, SchemaType, Struct
 from headgate.api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME, validate_value
+from headgate.java.json import MISSING, plain
+from headgate.java.numbers import float32, widened, wrap
 from headgate.pipeline import logical
-from headgate.pipeline.converters.json_text import MISSING, plain
-from headgate.pipeline.text import float32, java_class, widened
+from headgate.pipeline.text import java_class
 
 _BITS: Final = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32, SchemaType.INT64: 64}
 _MAX_DIGITS: Final = 1100
@@ -34,12 +35,6 @@ class Options:
     numeric_decimals: bool = False
     replace_null: bool = True
     """Whether a null stands for the default, where there is one."""
-
-
-def wrap(value: int, bits: int) -> int:
-    """As a Java cast to an integer of so many bits."""
-    half = 1 << (bits - 1)
-    return (value + half) % (2 * half) - half
 
 
 # --- to JSON ----------------------------------------------------------------------------------------------------------

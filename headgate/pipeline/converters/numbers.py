@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Final
 
 from headgate.api import ConfigDef, Converter, DataError, HeaderConverter, Schema, SchemaType
 from headgate.api import schema as schemas
+from headgate.java.numbers import float32
 from headgate.pipeline.converters.type_key import CONVERTER_TYPE
-from headgate.pipeline.text import float32, java_class
+from headgate.pipeline.text import java_class
 
 _CLASSES: Final[Mapping[SchemaType, str]] = {
     SchemaType.INT8: "java.lang.Byte",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headgate.api import HeaderConverter, Schema
-from headgate.pipeline.text import decode_utf8
+from headgate.java.text import decode_utf8
 from headgate.pipeline.values import parse, show
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from headgate.api import HIGH, STRING, ConfigDef, ConfigError, Converter, HeaderConverter, Key, Schema
 from headgate.api.schema import OPTIONAL_STRING
+from headgate.java.text import decode_utf8
 from headgate.pipeline.converters.type_key import CONVERTER_TYPE
-from headgate.pipeline.text import decode_utf8, text
+from headgate.pipeline.text import text
 
 
 class StringConverter(Converter, HeaderConverter):

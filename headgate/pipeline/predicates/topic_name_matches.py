@@ -7,8 +7,9 @@ from functools import lru_cache
 from typing import Final
 
 from headgate.api import MEDIUM, STRING, ConfigDef, Key, Predicate, Record, all_of, non_empty
+from headgate.java.regex import compiled
 from headgate.pipeline.columns.frame import Frame, NotByColumns
-from headgate.pipeline.transforms.java_regex import compiled, valid
+from headgate.pipeline.transforms.keys import java_regex
 
 _TOPICS: Final = 1000
 
@@ -19,7 +20,7 @@ class TopicNameMatches(Predicate[Record]):
         Key(
             "pattern",
             STRING,
-            validator=all_of(non_empty, valid),
+            validator=all_of(non_empty, java_regex),
             importance=MEDIUM,
             doc="Regular expression for the whole topic name.",
         )

@@ -9,10 +9,10 @@ from typing import Any, Final, TypeAlias
 
 from headgate.api import DataError, Schema, SchemaType, Struct
 from headgate.api.schema import DATE_NAME, TIME_NAME, TIMESTAMP_NAME
+from headgate.java import numbers
 from headgate.pipeline import values
 from headgate.pipeline.logical import days_of, ms_of, ms_of_time
-from headgate.pipeline.text import float32, java_class, text
-from headgate.pipeline.transforms import java_numbers as numbers
+from headgate.pipeline.text import java_class, text
 
 Cast: TypeAlias = Callable[[Any], Any]
 
@@ -46,7 +46,7 @@ _CASTS: Final[Mapping[SchemaType, Mapping[type, Cast]]] = {
     SchemaType.INT64: _to_integer(64),
     SchemaType.FLOAT32: {
         int: numbers.float32_of,
-        float: float32,
+        float: numbers.float32,
         bool: float,
         str: numbers.parse_float,
         Decimal: numbers.float32_of,
@@ -83,7 +83,7 @@ def cast_to(target: SchemaType, schema: Schema | None) -> Cast:
             return lambda value: None if value is None else values.show(value)
         return lambda value: None if value is None else plain(to_base(value))
     if schema.type is SchemaType.FLOAT32 and target in (SchemaType.STRING, SchemaType.FLOAT64):
-        narrow: Cast = (lambda value: text(value, schema)) if target is SchemaType.STRING else float32
+        narrow: Cast = (lambda value: text(value, schema)) if target is SchemaType.STRING else numbers.float32
         return lambda value: None if value is None else narrow(value)
     return plain
 

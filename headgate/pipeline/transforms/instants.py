@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from headgate.api import DataError, Schema, SchemaType
 from headgate.api import schema as schemas
-from headgate.pipeline.logical import DAY_MS, date_of, datetime_of, instant_ms, time_of
+from headgate.java.dates.civil import DAY_MS
+from headgate.java.dates.format import DateFormat
+from headgate.pipeline.logical import date_of, datetime_of, instant_ms, time_of
 from headgate.pipeline.text import java_class
-from headgate.pipeline.transforms.dates import DateFormat
 
 SCHEMAS: Final[Mapping[str, Schema]] = {
     "string": schemas.STRING,

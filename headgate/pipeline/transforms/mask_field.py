@@ -24,9 +24,9 @@ from headgate.api import (
     SchemaType,
     non_empty,
 )
+from headgate.java.numbers import cut_decimal, float32, parse_decimal
 from headgate.pipeline.columns.frame import Column, Frame
-from headgate.pipeline.text import float32, java_class
-from headgate.pipeline.transforms.java_numbers import cut_decimal, parse_decimal
+from headgate.pipeline.text import java_class
 from headgate.pipeline.transforms.keys import REPLACE_NULL, some_and_no_blanks
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
 from headgate.pipeline.transforms.requirements import require_map, require_struct

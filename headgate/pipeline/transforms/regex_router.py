@@ -8,9 +8,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from headgate.api import HIGH, STRING, ConfigDef, Key, Record, Transform
+from headgate.api import HIGH, STRING, ConfigDef, DataError, Key, Record, Transform
+from headgate.java.regex import RegexError, Replacement, compiled
 from headgate.pipeline.columns.frame import Frame
-from headgate.pipeline.transforms.java_regex import Replacement, compiled, valid
+from headgate.pipeline.transforms.keys import java_regex
 
 _TOPICS: Final = 1000
 
@@ -18,7 +19,7 @@ _TOPICS: Final = 1000
 class RegexRouter(Transform[Record]):
     aliases = ("org.apache.kafka.connect.transforms.RegexRouter",)
     config = ConfigDef(
-        Key("regex", STRING, validator=valid, importance=HIGH, doc="Regular expression for the whole topic name."),
+        Key("regex", STRING, validator=java_regex, importance=HIGH, doc="Regular expression for the whole topic name."),
         Key("replacement", STRING, importance=HIGH, doc="The new topic; $1 is what the first group matched."),
     )
 
@@ -44,4 +45,7 @@ class RegexRouter(Transform[Record]):
         if self._regex.fullmatch(topic) is None:
             return topic
         # As in Java, a wrong reference is an error of the records that match, and the first match may be a shorter one.
-        return self._regex.sub(Replacement(self._regex, self._replacement), topic, count=1)
+        try:
+            return self._regex.sub(Replacement(self._regex, self._replacement), topic, count=1)
+        except RegexError as error:
+            raise DataError(str(error)) from None

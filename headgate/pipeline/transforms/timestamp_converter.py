@@ -19,7 +19,7 @@ from headgate.api import (
     Struct,
     one_of,
 )
-from headgate.pipeline.transforms.dates import DateFormat
+from headgate.java.dates.format import DateFormat
 from headgate.pipeline.transforms.instants import (
     NO_FORMAT,
     PRECISIONS,

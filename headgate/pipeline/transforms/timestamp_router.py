@@ -9,9 +9,9 @@ from typing import Final
 import pyarrow as pa
 
 from headgate.api import HIGH, STRING, ConfigDef, ConfigError, DataError, Key, Record, Transform
+from headgate.java.dates.format import DateFormat
 from headgate.pipeline.columns.frame import Frame
 from headgate.pipeline.text import text
-from headgate.pipeline.transforms.dates import DateFormat
 
 _TOPICS: Final = 1000
 

@@ -29,8 +29,8 @@ from headgate.api.schema import (
     mapping,
     struct,
 )
+from headgate.java.numbers import float32
 from headgate.pipeline.converters.registry.converter import RegistryConverter
-from headgate.pipeline.text import float32
 
 C = TypeVar("C", bound=RegistryConverter)
 

@@ -9,7 +9,6 @@ from transform_support import apply, configured, sink, source
 
 from headgate.api import ConfigError, DataError
 from headgate.pipeline.transforms.filter import Filter
-from headgate.pipeline.transforms.java_regex import compiled
 from headgate.pipeline.transforms.regex_router import RegexRouter
 from headgate.pipeline.transforms.timestamp_router import TimestampRouter
 
@@ -80,21 +79,6 @@ def test_a_wrong_replacement_fails_the_records_that_match(replacement: str, mess
 def test_regex_router_config(config: dict[str, str], start: str) -> None:
     with pytest.raises(ConfigError, match=r"^" + re.escape(start)):
         configured(RegexRouter, config)
-
-
-@pytest.mark.parametrize(
-    ("regex", "right", "wrong"),
-    [
-        (r"\d", "1", "\u0663"),
-        (r"\w+", "a_1", "\u00e9"),
-        (r"(?i)k", "K", "\u212a"),
-        (r"\h\R", " \n", "x\n"),
-        (r"[\p{Upper}\p{Punct}]+", "A-!", "a"),
-    ],
-)
-def test_classes_are_ascii_as_in_java(regex: str, right: str, wrong: str) -> None:
-    assert compiled(regex).fullmatch(right)
-    assert not compiled(regex).fullmatch(wrong)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 
 from headgate.api import DataError, Schema, SchemaType, Struct
 from headgate.api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
+from headgate.java.numbers import wrap
 from headgate.pipeline import logical
-from headgate.pipeline.converters.json_value import wrap
 from headgate.pipeline.converters.registry import avro_names as names
 from headgate.pipeline.converters.registry.avro_schema import AvroOptions
 from headgate.pipeline.converters.registry.converter import has_text_keys, member_schemas

@@ -8,8 +8,8 @@ from typing import Any
 
 from headgate.api import BOOLEAN, LOW, MEDIUM, STRING, DataError, Key, Schema, one_of_any_case
 from headgate.api.config import ConfigDef
+from headgate.java.json import MISSING, dumps, exact_loads, loads
 from headgate.pipeline.converters.json_schema import has_decimal
-from headgate.pipeline.converters.json_text import MISSING, dumps, exact_loads, loads
 from headgate.pipeline.converters.json_value import Options
 from headgate.pipeline.converters.registry.client import Text
 from headgate.pipeline.converters.registry.converter import Read, RegistryConverter, Write

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from headgate.api import DataError, Field, Schema, SchemaType
 from headgate.api.schema import DECIMAL_NAME, STRING
-from headgate.pipeline.converters.json_text import dumps
+from headgate.java.json import dumps
 from headgate.pipeline.converters.json_value import Options
 from headgate.pipeline.converters.registry.converter import has_text_keys
 from headgate.pipeline.converters.registry.json_schema_value import ONE_OF, from_json, to_json

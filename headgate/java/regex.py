@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
-
-from headgate.api import ConfigError, DataError
+from typing import Final
 
 _CLASSES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("Lower", "Ll", "IsLowercase", "javaLowerCase"), "a-z"),
@@ -28,19 +26,16 @@ _OTHER_ESCAPES: Final = {"z": r"\Z", "Z": r"(?=\n?\Z)", "h": r"[ \t]", "R": r"(?
 _REFERENCE: Final = re.compile(r"\\(.?)|\$(?:(\d)|\{([a-zA-Z][a-zA-Z0-9]*)\})?", re.DOTALL)
 
 
+class RegexError(ValueError):
+    """No regular expression, or no replacement for what it matches; the message says why."""
+
+
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Raises re.error, with a reason."""
-    return re.compile(_translated(pattern), re.ASCII)
-
-
-def valid(name: str, value: Any) -> None:
-    """A validator of keys."""
-    if value is None:
-        return
+    """Raises RegexError."""
     try:
-        compiled(value)
-    except re.error as error:
-        raise ConfigError.invalid(name, value, f"Invalid regex: {error}") from None
+        return re.compile(_translated(pattern), re.ASCII)
+    except (re.error, OverflowError, RecursionError) as error:  # the last two of what is too large or too deep
+        raise RegexError(str(error)) from None
 
 
 def _translated(pattern: str) -> str:
@@ -91,7 +86,7 @@ class Replacement:
     """Text with references to groups, `$1` or `${name}`, and escapes, as Java's Matcher has it."""
 
     def __init__(self, pattern: re.Pattern[str], text: str) -> None:
-        """Raises DataError."""
+        """Raises RegexError."""
         self._parts: Sequence[str | int] = list(_parts(pattern, text))
 
     def __call__(self, match: re.Match[str]) -> str:
@@ -107,22 +102,22 @@ def _parts(pattern: re.Pattern[str], text: str) -> list[str | int]:
         escaped, digit, name = found.groups()
         if escaped is not None:
             if not escaped:
-                raise DataError("character to be escaped is missing")
+                raise RegexError("character to be escaped is missing")
             parts.append(escaped)
         elif name is not None:
             if name not in pattern.groupindex:
-                raise DataError(f"No group with name {{{name}}}")
+                raise RegexError(f"No group with name {{{name}}}")
             parts.append(pattern.groupindex[name])
         elif digit is not None:
             group = int(digit)
             if group > pattern.groups:
-                raise DataError(f"No group {group}")
+                raise RegexError(f"No group {group}")
             # As many digits as still name a group.
             while at < len(text) and text[at] in "0123456789" and group * 10 + int(text[at]) <= pattern.groups:
                 group = group * 10 + int(text[at])
                 at += 1
             parts.append(group)
         else:
-            raise DataError("Illegal group reference: group index is missing")
+            raise RegexError("Illegal group reference: group index is missing")
     parts.append(text[at:])
     return parts

@@ -1,7 +1,8 @@
 """JSON text, byte for byte as Jackson in Kafka Connect reads and writes it.
 
-orjson does the work wherever both agree, which is nearly always. They differ in numbers beyond 64 bits, in floats that
-Java writes as powers of ten, in NaN, in the escapes of some characters, and in how much of a broken text is forgiven.
+Kafka compares keys by their bytes, and people compare topics by eye. orjson does the work wherever it agrees with
+Jackson, which is nearly always. They differ in numbers beyond 64 bits, in floats that Java writes as powers of ten, in
+NaN, in the escapes of some characters, and in how much of a broken text is forgiven.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import orjson
 
-from headgate.pipeline.nesting import DEEPEST
-from headgate.pipeline.text import decimal_text, double_text
+from headgate.java.nesting import DEEPEST
+from headgate.java.numbers import decimal_text, double_text, wrap
 
 
 class _Missing(Enum):
@@ -52,7 +53,7 @@ def quick_dumps(tree: Any) -> bytes | None:
 
 
 def dumps(tree: Any) -> bytes:
-    """The JSON text of strings, numbers (Decimal included), booleans, None, lists, and dicts with string keys."""
+    """The JSON text of strings, numbers (Decimal included), booleans, None, lists, and mappings with string keys."""
     quick = quick_dumps(tree)
     return _written(tree).encode() if quick is None else quick
 
@@ -84,9 +85,9 @@ def _written(tree: Any) -> str:
         return double_text(tree) if math.isfinite(tree) else f'"{double_text(tree)}"'
     if isinstance(tree, Decimal):
         return decimal_text(tree)
-    if isinstance(tree, dict):
-        return f"{{{','.join([f'{_written(key)}:{_written(value)}' for key, value in tree.items()])}}}"
-    return f"[{','.join([_written(item) for item in tree])}]"
+    if isinstance(tree, list | tuple):
+        return f"[{','.join([_written(item) for item in tree])}]"
+    return f"{{{','.join([f'{_written(key)}:{_written(value)}' for key, value in tree.items()])}}}"
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -135,6 +136,18 @@ def exact_loads(data: bytes) -> Any:
     return tree
 
 
+def strict_loads(data: bytes | str) -> Any:
+    """The values, integers of any size. Raises ValueError for blank, and for all that is not JSON to the letter."""
+    try:
+        return json.loads(data, parse_constant=_no_constant)
+    except RecursionError as error:
+        raise ValueError(f"it is nested too deeply: {error}") from None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON value")
+
+
 def _settled(tree: Any) -> bool:
     """Whether all numbers are what Java reads, too: orjson takes unsigned numbers, and floats for larger ones."""
     if isinstance(tree, bool):
@@ -153,7 +166,7 @@ def plain(tree: Any) -> Any:
     if isinstance(tree, bool):
         return tree
     if isinstance(tree, int):
-        return (tree + _INT64) % (2 * _INT64) - _INT64
+        return wrap(tree, 64)
     if isinstance(tree, Decimal):
         return float(tree) + 0.0  # BigDecimal has no negative zero, and -0.0 + 0.0 is 0.0
     if isinstance(tree, dict):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.pipeline.converters.json_text import MISSING, dumps, exact_loads, loads, quick_dumps
+from headgate.java.json import MISSING, dumps, exact_loads, loads, quick_dumps, strict_loads
 
 
 @pytest.mark.parametrize(
@@ -86,6 +87,7 @@ def test_numbers_can_be_kept_exact_for_a_schema() -> None:
         ('\x00\x0b\x1f\x7f/\b\f\n\r\t"\\', b'"\\u0000\\u000B\\u001F\x7f/\\b\\f\\n\\r\\t\\"\\\\"'),
         ("\u00e9\u20ac\u2028", '"\u00e9\u20ac\u2028"'.encode()),
         ("\U0001f600", b'"\\uD83D\\uDE00"'),
+        (MappingProxyType({"a": MappingProxyType({}), "b": (1e20,)}), b'{"a":{},"b":[1.0E20]}'),
         ({"\U0001f600": "\ud800"}, b'{"\\uD83D\\uDE00":"\\uD800"}'),
     ],
 )
@@ -126,3 +128,16 @@ def test_what_was_written_is_read_back(tree: Any) -> None:
 def test_the_exact_reader_and_the_quick_one_agree(tree: Any) -> None:
     data = dumps(tree)
     assert loads(data) == loads(b"\xef\xbb\xbf" + data)  # orjson reads no byte order mark
+
+
+@given(st.integers() | st.floats(allow_nan=False, allow_infinity=False))
+def test_the_strict_reader_keeps_every_number(number: float) -> None:
+    assert repr(strict_loads(dumps(number))) == repr(number)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b" ", b"{", b"{}x", b"01", b"NaN", b"-Infinity", b"'a'", b"\xff", b"[" * 100_000, b"nul"]
+)
+def test_the_strict_reader_forgives_nothing(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        strict_loads(data)

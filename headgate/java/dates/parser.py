@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Final
 
-from headgate.pipeline.logical import DAY_MS
-from headgate.pipeline.transforms.civil import day_of, weekday
-from headgate.pipeline.transforms.date_names import HALVES, MONTHS, WEEKDAYS, ZONES
-from headgate.pipeline.transforms.date_pattern import Token
+from headgate.java.dates.civil import DAY_MS, day_of, weekday
+from headgate.java.dates.names import HALVES, MONTHS, WEEKDAYS, ZONES
+from headgate.java.dates.pattern import Token
 
 _NUMBER: Final = re.compile(r"-?\d+")
 _SAME: Final[Mapping[str, str]] = {"L": "M", "u": "E", "k": "H", "h": "K", "z": "Z", "X": "Z"}

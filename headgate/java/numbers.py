@@ -1,23 +1,55 @@
-"""Numbers as Java narrows and parses them: integers wrap, floats are cut, text has no blanks or underscores."""
+"""Numbers as Java shows, narrows and parses them: integers wrap, floats are cut, text has no blanks or underscores."""
 
 from __future__ import annotations
 
 import math
 import re
+import struct
 from decimal import Decimal
 from typing import Final
 
-from headgate.pipeline.text import float32
-
 _INTEGER: Final = re.compile(r"[+-]?\d{1,100}")
 _DECIMAL: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,10})?")
-_FLOAT: Final = re.compile(
-    r"[+-]?(NaN|Infinity|((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)[fFdD]?)", re.ASCII
-)  # fmt: skip
+_FLOAT: Final = re.compile(r"[+-]?(NaN|Infinity|((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)[fFdD]?)", re.ASCII)
 _HEX: Final = re.compile(r"([+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+)[fFdD]?", re.ASCII)
 _BLANKS: Final = "".join(map(chr, range(33)))
 _ALL_ZERO: Final = 64
 """Multiples of 10**64 are multiples of 2**64: they wrap to zero."""
+_SMALLEST_NORMAL_32: Final = 2.0**-126
+
+
+def double_text(value: float) -> str:
+    """As Double.toString: `1.0`, `1.0E20`, `NaN`."""
+    # Within these bounds Java and Python agree; outside Java counts in powers of ten.
+    if 1e-3 <= value < 1e7 or -1e7 < value <= -1e-3 or value == 0.0:
+        return repr(value)
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    if len(digits) == 1:
+        # Java takes the nearest number of two digits where one would do: 4.9E-324, not 5.0E-324.
+        sign, digits, exponent = Decimal(f"{value:.1e}").as_tuple()
+    power = int(exponent) + len(digits) - 1
+    fraction = "".join(map(str, digits[1:])) or "0"
+    return f"{'-' if sign else ''}{digits[0]}.{fraction}E{power}"
+
+
+def decimal_text(value: Decimal) -> str:
+    """As BigDecimal.toString, which has no negative zero."""
+    return str(abs(value) if value.is_zero() else value)
+
+
+def widened(value: float) -> float:
+    """The double whose text is the text of this float: 1.1, though its exact value is 1.10000002384185791015625."""
+    single = float32(value)
+    if not math.isfinite(single) or single == 0.0:
+        return single
+    # Six digits always survive, and shorter numbers show fewer; only subnormal ones may need less than six.
+    for precision in range(2 if abs(single) < _SMALLEST_NORMAL_32 else 6, 9):
+        candidate = float(f"{single:.{precision}g}")
+        if float32(candidate) == single:
+            return candidate
+    return float(f"{single:.9g}")
 
 
 def wrap(value: int, bits: int) -> int:
@@ -43,8 +75,16 @@ def cut_decimal(value: Decimal, bits: int = 64) -> int:
     return wrap(int(value), bits)
 
 
+def float32(value: float) -> float:
+    """The nearest number that a float of 32 bits can hold."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
 def float32_of(value: int | Decimal) -> float:
-    """The FLOAT32 nearest to the exact value, which is not always the one nearest to its FLOAT64."""
+    """The float nearest to the exact value, which is not always the one nearest to its double."""
     double = float(value)
     if double != value and math.isfinite(double):
         # Between two doubles: the one with the odd last bit cannot be mistaken for the middle of two floats.

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from headgate.pipeline.logical import DAY_MS
-from headgate.pipeline.transforms import date_parser
-from headgate.pipeline.transforms.civil import civil, day_of, weekday
-from headgate.pipeline.transforms.date_names import HALVES, MONTHS, WEEKDAYS
-from headgate.pipeline.transforms.date_pattern import Token, tokens
+from headgate.java.dates import parser
+from headgate.java.dates.civil import DAY_MS, civil, day_of, weekday
+from headgate.java.dates.names import HALVES, MONTHS, WEEKDAYS
+from headgate.java.dates.pattern import Token, tokens
 
 _HOUR_MS: Final = 3_600_000
 _RESOLUTIONS: Final = {**dict.fromkeys("HkKha", _HOUR_MS), "m": 60_000, "s": 1000, "S": 1}
@@ -33,7 +32,7 @@ class DateFormat:
 
     def parse(self, text: str) -> int:
         """Milliseconds since the epoch; what the pattern lacks is that of 1970. Raises ValueError."""
-        return date_parser.parse(self._tokens, text)
+        return parser.parse(self._tokens, text)
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Final
 
+DAY_MS: Final = 86_400_000
 GREGORIAN: Final = -141427
 """15 October 1582, the day after 4 October."""
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headgate.pipeline.transforms.civil import civil, day_of
-from headgate.pipeline.transforms.dates import DateFormat
+from headgate.java.dates.civil import civil, day_of
+from headgate.java.dates.format import DateFormat
 
 MOMENTS = (0, 1700000000123, -1, -62135596800000, -12219292800001, 253402300800000, 1735516800000, 951782400000)
 
