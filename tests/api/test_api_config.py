@@ -282,7 +282,8 @@ class Regions(Recommender):
         return [f"{parsed['cloud']}-{n}" for n in (1, 2)]
 
     def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
-        return parsed["cloud"] != "home"
+        cloud: str = parsed["cloud"]
+        return cloud != "home"
 
 
 CLOUD = ConfigDef(

@@ -84,7 +84,7 @@ def test_a_sink_task_context_remembers() -> None:
     context.pause(P0, P1)
     context.resume(P1)
     context.request_commit()
-    assert (context.config, context.assignment) == ({"a": "b"}, {P0, P1})
+    assert (context.config, context.assignment) == ({"a": "b"}, frozenset({P0, P1}))
     assert (context.rewound, context.timeouts, context.paused, context.commit_requests) == ({P0: 7}, [100], {P0}, 1)
     record, error = SinkRecord(topic="t"), ValueError()
     assert context.reporter is reporter

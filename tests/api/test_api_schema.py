@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import datetime as dt
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -146,13 +147,14 @@ def test_any_schema_can_be_a_key_of_a_cache() -> None:
 
 
 def test_containers_name_what_they_contain() -> None:
-    for incomplete in (
+    incomplete: list[Callable[[], Schema]] = [
         lambda: Schema(SchemaType.ARRAY),
         lambda: Schema(SchemaType.MAP, value_schema=INT8),
         lambda: Schema(SchemaType.STRUCT, fields=(Field("a", 0, INT8), Field("a", 1, INT8))),
-    ):
+    ]
+    for make in incomplete:
         with pytest.raises(DataError):
-            incomplete()
+            make()
 
 
 def test_a_default_must_fit() -> None:

@@ -25,6 +25,7 @@ from headgate.api import (
     SourceRecord,
     SourceTask,
     TableSinkTask,
+    Task,
     TopicPartition,
     UnsupportedOperation,
     at_least,
@@ -260,7 +261,7 @@ class ListTask(SinkTask):
 class ListConnector(SinkConnector):
     """Keeps."""
 
-    task_class = ListTask
+    task_class: ClassVar[type[Task]] = ListTask
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         return [{}] * max_tasks

@@ -107,7 +107,7 @@ def produce(kafka: Broker, *records: tuple[str, bytes | None, bytes | None]) -> 
 
 def world(kafka: Broker) -> dict[str, Any]:
     """All topics with the ends of their partitions, and all groups."""
-    client = {"bootstrap.servers": kafka.bootstrap, "log_level": 0}
+    client: dict[str, str | int | float | bool] = {"bootstrap.servers": kafka.bootstrap, "log_level": 0}
     admin = AdminClient(client)
     consumer = Consumer({**client, "group.id": "looks-on"})
     try:

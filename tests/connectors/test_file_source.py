@@ -72,7 +72,8 @@ def values(table: SourceTable | None) -> list[str]:
 def position(table: SourceTable | None) -> int:
     assert table is not None
     assert table.source_offset is not None
-    return table.source_offset["position"]
+    position: int = table.source_offset["position"]
+    return position
 
 
 def at_once(task: FileStreamSourceTask) -> FileStreamSourceTask:
@@ -98,7 +99,12 @@ def poll_until(task: FileStreamSourceTask, count: int) -> list[str]:
 def later(action: Callable[[], object]) -> Iterator[list[float]]:
     """Does `action` in another thread while the block runs; gives the time when it was done, once it was."""
     happened: list[float] = []
-    timer = threading.Timer(0.1, lambda: (happened.append(time.monotonic()), action()))
+
+    def act() -> None:
+        happened.append(time.monotonic())
+        action()
+
+    timer = threading.Timer(0.1, act)
     timer.start()
     yield happened
     timer.join()

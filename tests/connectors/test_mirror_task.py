@@ -110,7 +110,8 @@ def begun(task: SourceTask) -> int:
     assert isinstance(found, SourceTable)
     assert found.table.num_rows == 0
     assert found.source_offset is not None
-    return found.source_offset["offset"]
+    offset: int = found.source_offset["offset"]
+    return offset
 
 
 def tables(task: SourceTask, rows: int) -> list[SourceTable]:

@@ -25,7 +25,7 @@ _REBALANCE = "Cannot complete request"
 PLUGINS = Path(__file__).parent.parent / "plugins"
 
 
-def await_(condition: Callable[[], T], what: str, seconds: float = 60.0, pause: float = 0.05) -> T:
+def await_(condition: Callable[[], T | None], what: str, seconds: float = 60.0, pause: float = 0.05) -> T:
     """Until `condition` gives something true; fails the test with `what` and the last value when it does not."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):

@@ -57,8 +57,8 @@ def _stop(worker: Worker, *names: str) -> None:
 def test_offsets_of_nobody(three: Cluster) -> None:
     body = {"offsets": [{"partition": {"a": 1}, "offset": None}]}
     for worker in three.workers:
-        for method, options in (("GET", {}), ("DELETE", {}), ("PATCH", {"json": body})):
-            answer = worker.settle(method, "/connectors/nobody/offsets", 404, **options)
+        for method, content in (("GET", None), ("DELETE", None), ("PATCH", body)):
+            answer = worker.settle(method, "/connectors/nobody/offsets", 404, json=content)
             assert answer["message"] == "Connector nobody not found"
 
 

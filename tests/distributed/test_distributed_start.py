@@ -84,7 +84,7 @@ GOOD = {
     "listeners": "http://127.0.0.1:0",
 }
 
-BAD_FILES = [
+BAD_FILES: list[tuple[dict[str, str | None], str]] = [
     ({"group.id": None}, 'Missing required configuration "group.id" which has no default value.'),
     ({"config.storage.topic": None}, 'Missing required configuration "config.storage.topic"'),
     ({"offset.storage.topic": None}, 'Missing required configuration "offset.storage.topic"'),

@@ -48,11 +48,13 @@ def read_topic(bootstrap: str, topic: str, seconds: float = 20.0) -> list[TopicR
                 assert error.code() == KafkaError._PARTITION_EOF, error
                 left.discard(message.partition())
                 continue
-            key, value = message.key(), message.value()
+            partition, offset, key, value = message.partition(), message.offset(), message.key(), message.value()
+            assert partition is not None
+            assert offset is not None
             found.append(
                 TopicRecord(
-                    message.partition(),
-                    message.offset(),
+                    partition,
+                    offset,
                     (key or b"").decode(),
                     None if value is None else json.loads(value),
                     message.timestamp()[1],

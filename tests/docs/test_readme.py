@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 from docs_support import README, ROOT, ask, blocks, commands, curl, worker
 
-from headgate.api import SourceRecord
+from headgate.api import SourceRecord, SourceTask
 from headgate.api.testing import MemoryConnectorContext, MemorySourceTaskContext
 from headgate.cli.files import read_properties
 from headgate.cli.main import main
 from headgate.cli.standalone import parser
+from headgate.model import TargetState, TaskId
 from headgate.pipeline.blob import pack, pack_spec, run, source_records_job, unpack
 from headgate.runtime import task_spec
 from headgate.runtime.config.worker_config import STANDALONE, WorkerConfig, unknown_keys
@@ -63,26 +64,22 @@ def test_the_connector_is_found_and_its_records_become_bytes(
     connector.start({"connector.class": "Clock"})
     (config,) = connector.task_configs(1)
     task = found.connector.task_class()
+    assert isinstance(task, SourceTask)
     task.context = MemorySourceTaskContext(config)
     task.start(config)
     records = task.poll()
     task.stop()
     connector.stop()
 
+    assert isinstance(records, list)
     assert [type(record) for record in records] == [SourceRecord]
     worker_config = WorkerConfig.parse(_worker_file(plugin_path))
-    spec = task_spec.build(_id(), {"connector.class": "Clock"}, config, _started(), worker_config, plugins)
+    spec = task_spec.build(
+        TaskId("clock", 0), {"connector.class": "Clock"}, config, TargetState.STARTED, worker_config, plugins
+    )
     table = unpack(run(pack(source_records_job(pack_spec(spec.chain), records)))).table()
     assert table.column("topic").to_pylist() == ["clock"]
     assert time.ctime()[:10].encode() in table.column("value").to_pylist()[0]
-
-
-def _id() -> task_spec.TaskId:
-    return task_spec.TaskId("clock", 0)
-
-
-def _started() -> task_spec.TargetState:
-    return task_spec.TargetState.STARTED
 
 
 def test_all_requests_are_answered_in_the_order_of_the_page(

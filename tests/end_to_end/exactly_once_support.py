@@ -19,6 +19,7 @@ from harness import await_
 from headgate.api import SourceRecord, SourceTable, SourceTask
 from headgate.api import schema as types
 from headgate.cli.assembly import StandaloneWorker
+from headgate.metrics import SourceMetrics
 from headgate.model import (
     Boundary,
     ChainSpec,
@@ -290,6 +291,12 @@ class Bench:
         found = self.written()
         assert found == expected, f"{len(found)} of {count}; doubled: {len(found) - len(set(found))}"
         assert self.offset() == count
+
+
+def metrics(running: Running) -> SourceMetrics:
+    found = running.runner.metrics.get(running.spec.id, SourceMetrics())
+    assert isinstance(found, SourceMetrics)
+    return found
 
 
 def last_offset(bootstrap: str, topic: str) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx2
+from confluent_kafka import Message
 
 from headgate.dev.broker import Broker
 
@@ -46,6 +47,16 @@ def await_(condition: Callable[[], T], what: str, seconds: float = 30.0) -> T:
         time.sleep(0.02)
         value = condition()
     return value
+
+
+Headers = list[tuple[str, str | bytes | None]]
+"""As confluent-kafka names their types."""
+
+
+def headers_of(message: Message) -> Headers:
+    found = message.headers() or []
+    assert isinstance(found, list)
+    return found
 
 
 class Client:

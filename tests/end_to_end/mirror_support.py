@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from harness import Headers, headers_of
 
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 AS_IT_IS = {"key.converter": BYTES, "value.converter": BYTES, "header.converter": BYTES}
@@ -25,7 +26,7 @@ class Seen(NamedTuple):
     key: bytes | None
     value: bytes | None
     timestamp: int
-    headers: list[tuple[str, bytes | None]]
+    headers: Headers
 
 
 def create(bootstrap: str, topic: str, partitions: int = 1) -> None:
@@ -75,10 +76,9 @@ def seen(bootstrap: str, topic: str, seconds: float = 20.0) -> list[Seen]:
                     raise KafkaException(error)
                 left -= 1
                 continue
-            headers = message.headers() or []
-            found.append(
-                Seen(message.partition(), message.key(), message.value(), message.timestamp()[1], list(headers))  # type: ignore[arg-type]
-            )
+            partition = message.partition()
+            assert partition is not None
+            found.append(Seen(partition, message.key(), message.value(), message.timestamp()[1], headers_of(message)))
         return sorted(found, key=lambda each: each.partition)
     finally:
         reader.close()

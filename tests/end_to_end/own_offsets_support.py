@@ -112,8 +112,13 @@ class SinkBench:
         found = asked.result(20).topic_partitions
         return {TopicPartition(each.topic, each.partition): each.offset for each in found}
 
-    def start(self, task: int = 0, steps: Iterable[StepSpec] = (), flush_ms: int = 100, **consumer: str) -> Running:
-        """Dots in the consumer's keys are written as underscores."""
+    def start(
+        self,
+        task: int = 0,
+        steps: Iterable[StepSpec] = (),
+        flush_ms: int = 100,
+        consumer: Mapping[str, str] | None = None,
+    ) -> Running:
         identity = TaskId(self.name, task)
         make: Any = lambda: KeepingTask(self.store)  # noqa: E731
         errors = {"errors.retry.timeout": "-1", "errors.retry.delay.max.ms": "200"}
@@ -132,7 +137,7 @@ class SinkBench:
                 "auto.offset.reset": "earliest",
                 "heartbeat.interval.ms": "200",
                 "fetch.max.wait.ms": "20",  # a consumer that was sent elsewhere waits for its last fetch first
-                **{key.replace("_", "."): value for key, value in consumer.items()},
+                **(consumer or {}),
             },
             flush_interval_ms=flush_ms,
         )

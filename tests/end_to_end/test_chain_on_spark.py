@@ -185,9 +185,15 @@ structs = st.fixed_dictionaries({"a": st.none() | st.floats(-1e6, 1e6), "b": st.
 def source_record(value: Any, key: Any, timestamp: int | None, header: Any, offset: int) -> SourceRecord:
     schema = STRUCT if isinstance(value, Struct) else None
     made = () if header is None else (Header("h", header),)
-    place = {"source_partition": {"file": "x"}, "source_offset": {"line": offset}}
     return SourceRecord(
-        topic="t", value=value, value_schema=schema, key=key, timestamp=timestamp, headers=made, **place
+        topic="t",
+        value=value,
+        value_schema=schema,
+        key=key,
+        timestamp=timestamp,
+        headers=made,
+        source_partition={"file": "x"},
+        source_offset={"line": offset},
     )
 
 

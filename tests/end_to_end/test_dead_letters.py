@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from harness import JSON, SOURCE, STRING, Client, await_, lines, sink_config, source_config
+from harness import JSON, SOURCE, STRING, Client, Headers, await_, headers_of, lines, sink_config, source_config
 
 from headgate.dev.broker import Broker
 from headgate.tasks import dead_letters
@@ -18,7 +18,6 @@ from headgate.tasks import dead_letters
 pytestmark = [pytest.mark.spark, pytest.mark.kip(298, "error handling in Connect")]
 
 PREFIX = "__connect.errors."
-Headers = list[tuple[str, bytes | None]]
 
 
 class Dead:
@@ -107,7 +106,9 @@ def metric(client: Client, name: str, what: str) -> float:
 
 
 def header(letter: Message, name: str) -> str:
-    return dict(letter.headers() or [])[PREFIX + name].decode()  # type: ignore[union-attr, return-value]
+    value = dict(headers_of(letter))[PREFIX + name]
+    assert isinstance(value, bytes)
+    return value.decode()
 
 
 def test_a_sink_goes_on_and_keeps_the_bad_record_as_it_was(
@@ -129,7 +130,7 @@ def test_a_sink_goes_on_and_keeps_the_bad_record_as_it_was(
     assert put(tmp_path) == ["'one'", "'two'"]
     letter = dead.one()
     assert (letter.key(), letter.value(), letter.timestamp()) == (b"\xfekey", b'{"not": \xff', (1, 1700000000123))
-    headers = letter.headers() or []
+    headers = headers_of(letter)
     assert headers[:3] == original
     assert [(key.removeprefix(PREFIX), value) for key, value in headers[3:10]] == [
         ("topic", topic.encode()),
@@ -193,7 +194,7 @@ def test_a_source_has_dead_letters_too(
     client.create(name, config)
     letter = dead.one()
     assert (letter.key(), letter.value()) == (None, b"bad")
-    keys = [key.removeprefix(PREFIX) for key, _ in letter.headers() or []]
+    keys = [key.removeprefix(PREFIX) for key, _ in headers_of(letter)]
     assert keys[:5] == ["topic", "source.partition", "source.offset", "connector.name", "task.id"]
     assert header(letter, "topic") == topic
     assert header(letter, "source.partition") == f'{{"filename":"{tmp_path / "in.txt"}"}}'

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exactly_once_support import Bench, CountingTask, Running, TellingTask
+from exactly_once_support import Bench, CountingTask, TellingTask, metrics
 from harness import await_
 
 from headgate.api import SourceRecord
-from headgate.metrics import SourceMetrics
 from headgate.model import Boundary, PluginRef, PluginSpec, StepSpec, TargetState
+from headgate.pipeline.blob import Packed
 from headgate.storage.merged_offsets import MergedOffsets
 
 pytestmark = pytest.mark.spark
@@ -102,9 +102,14 @@ def test_under_load_polls_share_a_transaction_and_it_waits_a_second_for_the_next
     all_polled, go_on = threading.Event(), threading.Event()
     gates = {0: all_polled, 5: go_on}
 
-    def held(*arguments: Any) -> Future[list[bytes]]:
+    def held(*arguments: Any) -> Future[list[Packed]]:
         done, gate = submit(*arguments), gates.get(next(jobs))
-        return done if gate is None else ThreadPoolExecutor(1).submit(lambda: gate.wait(60) and done.result())
+
+        def late() -> list[Packed]:
+            assert gate is None or gate.wait(60)
+            return done.result()
+
+        return done if gate is None else ThreadPoolExecutor(1).submit(late)
 
     monkeypatch.setattr(bench.worker.engine, "submit", held)
     bench.script.released, bench.script.per_poll = 100, 10
@@ -370,9 +375,3 @@ def test_an_offset_of_the_workers_topic_is_where_a_topic_of_its_own_begins(bench
     bench.check(20)
     again.stop()
     assert bench.script.starts[-1] == 10
-
-
-def metrics(running: Running) -> SourceMetrics:
-    found = running.runner.metrics.get(running.spec.id, SourceMetrics())
-    assert isinstance(found, SourceMetrics)
-    return found

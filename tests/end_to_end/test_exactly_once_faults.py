@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
-from exactly_once_support import Bench, Desk, Running, TellingTask
+from exactly_once_support import Bench, CountingTask, Desk, Running, TellingTask, metrics
 from harness import await_
 from proxy import ALWAYS, Action, Proxy
 from spoken import Api
@@ -17,7 +18,7 @@ from headgate.producer import TransactionalProducer
 pytestmark = [pytest.mark.spark, pytest.mark.kip(691, "exactly-once source")]
 
 
-def first_ten(bench: Bench, proxy: Proxy, **producer: object) -> Running:
+def first_ten(bench: Bench, proxy: Proxy, **producer: Any) -> Running:
     """A task behind the proxy that has committed one transaction, and waits."""
     bench.script.released = 10
     running = bench.start(bench.spec(bootstrap_servers=proxy.address, **producer))
@@ -176,12 +177,17 @@ def test_its_own_offsets_topic_is_no_place_for_records(bench: Bench) -> None:
 # --- time -------------------------------------------------------------------------------------------------------------
 
 
+def commit(task: CountingTask, _: object) -> None:
+    assert task.context.transaction_context is not None
+    task.context.transaction_context.commit_transaction()
+
+
 def test_a_transaction_that_expires_fails_the_task_and_says_what_to_do(bench: Bench) -> None:
     bench.script.released = 10
     running = bench.start(bench.spec(Boundary.CONNECTOR, transaction_timeout_ms=2_000))
-    await_(lambda: bench.script.starts and running.runner.metrics[running.spec.id].polled.total == 10, "polled")
+    await_(lambda: metrics(running).polled.total == 10, "polled")
     time.sleep(4)  # nobody ends it
-    bench.script.asks = lambda task, _: task.context.transaction_context.commit_transaction()
+    bench.script.asks = commit
     bench.script.released = 20
     trace = running.await_failure()
     assert f"The task {bench.name}-0 was unable to finish writing records to Kafka before its producer" in trace
@@ -213,7 +219,7 @@ def other_producer(bench: Bench) -> TransactionalProducer:
 def test_a_second_instance_of_the_task_fences_the_first(bench: Bench) -> None:
     bench.script.released = 1_000
     first = bench.start(bench.spec(Boundary.INTERVAL, 60_000))
-    await_(lambda: first.runner.metrics and first.runner.metrics[first.spec.id].polled.total == 1_000, "polled")
+    await_(lambda: metrics(first).polled.total == 1_000, "polled")
     elsewhere = bench.elsewhere()
     second = elsewhere.start(elsewhere.spec(Boundary.POLL))
     bench.check(1_000)

@@ -73,7 +73,7 @@ def test_an_offset_that_the_topic_no_longer_has_begins_at_what_it_has(make: Make
     (where,) = bench.store.next = dict.fromkeys(bench.wheres, 2)
     for each in bench.admin.delete_records([Native(where.topic, where.partition, 4)]).values():
         each.result(20)
-    bench.start(auto_offset_reset="latest")
+    bench.start(consumer={"auto.offset.reset": "latest"})
     bench.check(first=4)
 
 
@@ -98,7 +98,7 @@ def sometimes() -> Callable[[KeepingTask, Mapping[TopicPartition, int]], None]:
 def test_a_task_that_refuses_to_commit_gets_all_again_and_nothing_twice(make: Make) -> None:
     bench = make(2)
     bench.store.on_commit = sometimes()
-    bench.start(max_poll_records="20")
+    bench.start(consumer={"max.poll.records": "20"})
     for _ in range(4):
         bench.send(25)
         bench.await_(bench.store.all_kept, "some records")
@@ -123,7 +123,7 @@ def test_what_was_fetched_ahead_is_dropped_when_the_task_goes_elsewhere(make: Ma
     bench = make(2)
     bench.send(100)
     bench.store.on_put = going_back(4)
-    bench.start(max_poll_records="7")
+    bench.start(consumer={"max.poll.records": "7"})
     bench.check()
 
 
@@ -137,7 +137,7 @@ def test_the_same_holds_far_behind(make: Make, how: str, monkeypatch: pytest.Mon
         bench.store.on_commit = sometimes()
     else:
         bench.store.on_put = going_back(4)
-    bench.start(flush_ms=20, max_poll_records="1000")
+    bench.start(flush_ms=20, consumer={"max.poll.records": "1000"})
     bench.check()
 
 
@@ -150,11 +150,11 @@ both = pytest.mark.parametrize("strategy", [EAGER, COOPERATIVE])
 @both
 def test_partitions_that_move_go_on_where_the_sink_is(make: Make, strategy: str) -> None:
     bench = make(4)
-    settings = {"partition_assignment_strategy": strategy, "max_poll_records": "50"}
+    settings = {"partition.assignment.strategy": strategy, "max.poll.records": "50"}
     bench.store.on_commit = sometimes()
-    first = bench.start(**settings)
+    first = bench.start(consumer=settings)
     bench.send(100)
-    second = bench.start(1, **settings)
+    second = bench.start(1, consumer=settings)
     for _ in range(3):
         bench.send(100)
         bench.await_(lambda: len(bench.store.opened) >= 2, "both have partitions")
@@ -191,10 +191,10 @@ def test_a_batch_that_is_held_up_when_partitions_go(make: Make, strategy: str, h
         for value in ("0", "1", "later", "3"):
             producer.produce(bench.topic, value.encode(), partition=where.partition)
     assert producer.flush(30) == 0
-    settings = {"partition_assignment_strategy": strategy}
-    bench.start(0, steps, **settings)
+    settings = {"partition.assignment.strategy": strategy}
+    bench.start(0, steps, consumer=settings)
     bench.await_(lambda: bench.store.opened, "the first has partitions")
-    bench.start(1, steps, **settings)
+    bench.start(1, steps, consumer=settings)
     bench.await_(lambda: len(bench.store.opened) >= 2 + (strategy == EAGER), "the second has one of them")
     gate.unlink()
     expected = {where: ["0", "1", "later", "3"] for where in bench.wheres}
@@ -209,7 +209,7 @@ def test_a_batch_that_is_held_up_when_partitions_go(make: Make, strategy: str, h
 def test_a_pause_changes_nothing(make: Make) -> None:
     bench = make(2)
     bench.store.on_commit = sometimes()
-    running = bench.start(max_poll_records="7")
+    running = bench.start(consumer={"max.poll.records": "7"})
     for number in range(1, 4):
         bench.send(20)
         running.thread.pause()
@@ -230,8 +230,8 @@ def test_a_task_that_was_given_up_on_writes_nothing_any_more(make: Make) -> None
         assert go_on.wait(30)
 
     bench.store.on_put = hang
-    impatient = {"session_timeout_ms": "6000", "max_poll_interval_ms": "6000"}
-    running = bench.start(flush_ms=1, **impatient)
+    impatient = {"session.timeout.ms": "6000", "max.poll.interval.ms": "6000"}
+    running = bench.start(flush_ms=1, consumer=impatient)
     assert busy.wait(60)
     before = bench.store.commits
     running.thread.cancel()

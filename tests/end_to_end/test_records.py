@@ -74,7 +74,8 @@ def test_a_large_backlog_is_read_by_the_executors_and_loses_nothing(
     assert (tmp_path / "out.txt").read_text() == (tmp_path / "in.txt").read_text()
 
     def committed() -> bool:
-        return sum(each["offset"]["kafka_offset"] for each in client.offsets(f"{name}-out")) == count
+        offsets: list[int] = [each["offset"]["kafka_offset"] for each in client.offsets(f"{name}-out")]
+        return sum(offsets) == count
 
     await_(committed, "the commit")
     with (tmp_path / "in.txt").open("a") as file:

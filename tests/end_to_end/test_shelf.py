@@ -12,7 +12,7 @@ from harness import STRING, Client, await_, lines, sink_config, source_config
 from headgate.cli.assembly import StandaloneWorker
 from headgate.dev.broker import Broker
 from headgate.pipeline import blob
-from headgate.pipeline.shelf import Payload, Shelved
+from headgate.pipeline.shelf import Payload, Shelved, opened
 from headgate.tasks.sink import loop as sink_loop
 
 pytestmark = pytest.mark.spark
@@ -39,14 +39,13 @@ def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the worker took from a shelf."""
     found: list[str] = []
-    real = blob.opened
 
-    def opened(payload: Payload) -> object:
+    def noted(payload: Payload) -> object:
         if isinstance(payload, Shelved):
             found.append(payload.path)
-        return real(payload)
+        return opened(payload)
 
-    monkeypatch.setattr(blob, "opened", opened)
+    monkeypatch.setattr(blob, "opened", noted)
     return found
 
 

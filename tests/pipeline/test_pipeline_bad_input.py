@@ -24,6 +24,19 @@ RECORDS = Output(Kind.RECORDS)
 TOLERANT = {"errors.tolerance": "all"}
 PLACE = "{topic='t', sourcePartition={file=x}, sourceOffset={line=7}}"
 
+
+def source(value: Any, schema: Schema | None, timestamp: int | None = None) -> SourceRecord:
+    """It comes from `PLACE`."""
+    return SourceRecord(
+        topic="t",
+        value=value,
+        value_schema=schema,
+        timestamp=timestamp,
+        source_partition={"file": "x"},
+        source_offset={"line": 7},
+    )
+
+
 # --- transforms -------------------------------------------------------------------------------------------------------
 
 STRUCT = s.struct({"a": s.INT32, "b": s.OPTIONAL_STRING})
@@ -206,8 +219,7 @@ def test_no_transform_is_left_out() -> None:
 @pytest.mark.parametrize("kind", INPUTS)
 def test_a_transform_takes_it_or_says_of_which_record_and_field_it_was(name: str, kind: str) -> None:
     schema, value = INPUTS[kind]
-    place = {"source_partition": {"file": "x"}, "source_offset": {"line": 7}}
-    record = SourceRecord(topic="t", value=value, value_schema=schema, timestamp=5, **place)
+    record = source(value, schema, timestamp=5)
     chain = SourceChain(chain_spec(transform(name)))
     expected = BAD[name][2].get(kind)
     if expected is None:
@@ -290,20 +302,20 @@ def test_a_converter_reads_it_or_says_of_which_record_it_was(
 ) -> None:
     given: list[bytes | None] = [None, data, None]
     batch = consumed(given) if part == "value" else consumed([b"v"] * 3, given)
-    spec = {part: converter, "errors": TOLERANT}
-    chain = SinkChain(chain_spec(**spec), RECORDS)  # type: ignore[arg-type]
+    key, value = (TEXT, converter) if part == "value" else (converter, TEXT)
+    chain = SinkChain(chain_spec(key=key, value=value, errors=TOLERANT), RECORDS)
     triage = Triage(chain.policy)
     found = chain.records(batch, triage)
     if not isinstance(expected, Refused):
-        value = getattr(found[1], part)
-        assert expected is ... or (type(value), value) == (type(expected), expected)
+        read = getattr(found[1], part)
+        assert expected is ... or (type(read), read) == (type(expected), expected)
         return
     assert [record.offset for record in found] == [10, 12]
     (failure,) = triage.failures
     assert failure.stage.value == f"{part.upper()}_CONVERTER"
     assert expected in (failure.message or "")
     with pytest.raises(ToleranceExceeded, match=r"where consumed record is {topic='t', partition=3, offset=11}") as one:
-        SinkChain(chain_spec(**{part: converter}), RECORDS).records(batch)
+        SinkChain(chain_spec(key=key, value=value), RECORDS).records(batch)
     assert expected in str(one.value)
 
 
@@ -350,8 +362,7 @@ WRITTEN: list[tuple[PluginSpec, Schema | None, Any, bytes | Refused]] = [
 def test_a_converter_writes_it_or_says_of_which_record_it_was(
     converter: PluginSpec, schema: Schema | None, value: Any, expected: bytes | Refused
 ) -> None:
-    place = {"source_partition": {"file": "x"}, "source_offset": {"line": 7}}
-    record = SourceRecord(topic="t", value=value, value_schema=schema, **place)
+    record = source(value, schema)
     chain = SourceChain(chain_spec(value=converter))
     if not isinstance(expected, Refused):
         assert chain.records([record])["value"].to_pylist() == [expected]

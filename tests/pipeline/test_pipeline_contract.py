@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import EllipsisType
 
 import pyarrow as pa
 import pytest
@@ -47,7 +48,7 @@ class Case:
     transform: str
     config: dict[str, str]
     given: str | None
-    value: str | None = ...  # type: ignore[assignment]
+    value: str | EllipsisType | None = ...
     """The same as given, if nothing is said."""
     key: str | None = None
     topic: str = "topic-1"

@@ -12,6 +12,7 @@ from pipeline_plugins import (
     BAD,
     BYTES,
     ENVELOPE,
+    HEADERS,
     JSON,
     TEXT,
     Append,
@@ -32,8 +33,10 @@ from headgate.pipeline.source_chain import SourceChain
 from headgate.pipeline.tolerance import ToleranceExceeded, Triage
 
 
-def chain(*steps: StepSpec, **parts: PluginSpec) -> SourceChain:
-    return SourceChain(chain_spec(*steps, **parts))
+def chain(
+    *steps: StepSpec, key: PluginSpec = TEXT, value: PluginSpec = TEXT, headers: PluginSpec = HEADERS
+) -> SourceChain:
+    return SourceChain(chain_spec(*steps, key=key, value=value, headers=headers))
 
 
 def record(value: Any, **fields: Any) -> SourceRecord:
@@ -241,9 +244,14 @@ def test_text_becomes_json_without_a_call_for_each_row(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     made = chain(value=value)
-    calls = []
+    calls: list[Any] = []
     convert = made._chain.value.from_connect
-    monkeypatch.setattr(made._chain.value, "from_connect", lambda *args: calls.append(args) or convert(*args))
+
+    def counted(topic: str, schema: Schema | None, value: Any) -> bytes | None:
+        calls.append(value)
+        return convert(topic, schema, value)
+
+    monkeypatch.setattr(made._chain.value, "from_connect", counted)
     table = made.columns("t", pa.table({"value": pa.array(["line", "é", '"\n', "😀"] * 100, kind)}), None, schema)
     expected = [f"{head}{each}{tail}".encode() for each in ('"line"', '"é"', r'"\"\n"', r'"\uD83D\uDE00"')]
     assert table["value"].to_pylist() == expected * 100

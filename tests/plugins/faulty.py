@@ -139,7 +139,7 @@ class FaultySinkTask(_Faults, SinkTask):
 
     def reported(self, record: SinkRecord) -> bool:
         """Waits for the answer, as a task may."""
-        errant = record.value == "errant"
+        errant: bool = record.value == "errant"
         if errant:
             assert self.context.reporter is not None
             self.context.reporter.report(record, ValueError("the table does not like it")).result(20)

@@ -100,12 +100,13 @@ def _stable_end(bootstrap: str, topic: str) -> int | None:
     ends = []
     for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED):
         where = TopicPartition(topic, 0)
-        latest = {where: OffsetSpec.latest()}
+        latest = {where: OffsetSpec.latest()}  # type: ignore[no-untyped-call]
         asked = _admin(bootstrap).list_offsets(latest, isolation_level=level, request_timeout=_ANSWER_S)
         try:
             ends.append(int(asked[where].result().offset))
         except KafkaException as error:
-            return _not_yet(error.args[0])
+            _not_yet(error.args[0])
+            return None
     return ends[0] if ends[0] == ends[1] else None
 
 
@@ -113,8 +114,12 @@ def _stable_offset(reader: Consumer, source: str) -> int | None:
     try:
         (found,) = reader.committed([TopicPartition(source, 0)], timeout=_GLANCE_S)
     except KafkaException as error:
-        return _not_yet(error.args[0])
-    return int(found.offset) if found.error is None else _not_yet(found.error)
+        _not_yet(error.args[0])
+        return None
+    if found.error is not None:
+        _not_yet(found.error)
+        return None
+    return int(found.offset)
 
 
 def _not_yet(error: KafkaError) -> None:

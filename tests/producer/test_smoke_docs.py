@@ -67,7 +67,7 @@ def test_the_template_of_the_page_copies_each_message_once(broker: Broker, uniqu
     exec(compile(TEMPLATE, str(PAGE), "exec"), names)
     tries: list[int] = []
 
-    def copy(batch: list[Message]) -> list[tuple[str, bytes]]:
+    def copy(batch: list[Message]) -> list[tuple[str, bytes | None]]:
         tries.append(len(batch))
         if len(tries) == 1:
             raise ValueError("broken on purpose")

@@ -127,7 +127,7 @@ def test_what_failed_is_read_again(bench: Bench) -> None:
 
 
 def test_a_failure_in_the_middle_goes_back_to_what_was_committed(bench: Bench) -> None:
-    seen: list[bytes] = []
+    seen: list[bytes | None] = []
     broken = [True]
 
     def copy(batch: list[Message]) -> list[ProducerRecord]:

@@ -69,7 +69,7 @@ def test_every_call_in_every_state(state: State, call: Call) -> None:
 
 # --- events -----------------------------------------------------------------------------------------------------------
 
-LEADS = {
+LEADS: dict[Event, dict[State, State]] = {
     Event.INITIALISED: {State.UNINITIALISED: State.READY, State.INITIALISING: State.READY},
     Event.INIT_TIMED_OUT: {State.UNINITIALISED: State.INITIALISING, State.INITIALISING: State.INITIALISING},
     Event.BEGUN: {State.READY: State.IN_TRANSACTION},
@@ -170,6 +170,7 @@ def test_calls_that_are_not_allowed_say_so_and_change_nothing(
             assert caught.value is producer._error
         if answer is LOST and call is Call.COMMIT:
             assert type(caught.value) is CommitFailedError
+            assert producer._error is not None
             assert caught.value.cause is producer._error.cause
 
 

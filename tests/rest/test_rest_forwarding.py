@@ -214,7 +214,7 @@ def test_of_the_headers_only_the_login_is_repeated(leader: Worker, follower: Wor
 
 
 def test_without_a_body_there_is_no_type_of_it(leader: Worker, follower: Worker) -> None:
-    assert follower.ask("PUT", "/connectors/a/stop", b"not read", Authorization="Bearer é".encode()).status_code == 204
+    assert follower.ask("PUT", "/connectors/a/stop", b"not read", Authorization="Bearer é").status_code == 204
     (seen,) = leader.seen
     assert (seen.headers.get("content-type"), seen.headers["content-length"]) == (None, "0")
     assert seen.headers["authorization"].encode("latin-1").decode() == "Bearer é"

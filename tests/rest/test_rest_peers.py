@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from headgate.rest.peers import HttpPeers
 from headgate.rest.settings import RestSettings
 from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.errors import BadRequest, Elsewhere, HerderError
-from headgate.runtime.ports import PeerError, Peers
+from headgate.runtime.ports import PeerError, Peers, Signer
 
 pytestmark = pytest.mark.process
 
@@ -89,12 +89,12 @@ def test_requests_are_signed_and_arrive(leader: Worker, peers: Peers) -> None:
     ],
 )
 def test_a_signature_that_is_refused_is_told_with_its_status(
-    leader: Worker, peers: Peers, signer: object, status: int, message: str
+    leader: Worker, peers: Peers, signer: Signer | None, status: int, message: str
 ) -> None:
-    calls = [
-        lambda: peers.put_task_configs(leader.url, "a", [], signer),  # type: ignore[arg-type]
-        lambda: peers.fence(leader.url, "a", signer),  # type: ignore[arg-type]
-        lambda: peers.take_leave(leader.url, "m", signer),  # type: ignore[arg-type]
+    calls: list[Callable[[], None]] = [
+        lambda: peers.put_task_configs(leader.url, "a", [], signer),
+        lambda: peers.fence(leader.url, "a", signer),
+        lambda: peers.take_leave(leader.url, "m", signer),
     ]
     for call in calls:
         with pytest.raises(PeerError, match=f"was answered {status}: {message}") as caught:

@@ -83,7 +83,8 @@ class Worker:
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> httpx2.Response:
         """The path is sent as it is written."""
         content = body if isinstance(body, bytes) or body is None else orjson.dumps(body)
-        return httpx2.request(method, self.url.rstrip("/") + path, content=content, headers=headers, trust_env=False)
+        sent = [(name.encode(), value.encode()) for name, value in headers.items()]
+        return httpx2.request(method, self.url.rstrip("/") + path, content=content, headers=sent, trust_env=False)
 
 
 @contextmanager

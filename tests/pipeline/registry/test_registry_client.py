@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +71,8 @@ def test_a_refusal_is_remembered_for_a_while(registry: StandIn, monkeypatch: pyt
             converter.from_connect("t", *user())
     assert len(registry.requests) == 1
     registry.incompatible = False
-    later = client.time.monotonic() + client.REFUSED_SECONDS + 1
-    monkeypatch.setattr(client.time, "monotonic", lambda: later)
+    later = time.monotonic() + client.REFUSED_SECONDS + 1
+    monkeypatch.setattr(time, "monotonic", lambda: later)
     assert converter.from_connect("t", *user()) is not None
 
 
@@ -170,7 +171,7 @@ def test_a_registry_that_does_not_answer_in_time() -> None:
 
 def test_login(registry: StandIn) -> None:
     registry.user = "me:secret"
-    with_user = {"basic_auth_credentials_source": "USER_INFO", "basic_auth_user_info": "me:secret"}
+    with_user: dict[str, Any] = {"basic_auth_credentials_source": "USER_INFO", "basic_auth_user_info": "me:secret"}
     in_url = registry.url.replace("//", "//me:secret@")
     assert configured(AvroConverter, registry.url, **with_user).from_connect("t", *user()) is not None
     assert configured(AvroConverter, in_url).from_connect("t", *user()) is not None

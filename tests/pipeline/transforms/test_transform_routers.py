@@ -63,7 +63,9 @@ def test_a_wrong_replacement_fails_the_records_that_match(replacement: str, mess
     with pytest.raises(DataError) as error:
         router.apply(sink("v"))
     assert str(error.value) == message
-    assert router.apply(sink("v", topic="other")).topic == "other"
+    unchanged = router.apply(sink("v", topic="other"))
+    assert unchanged is not None
+    assert unchanged.topic == "other"
 
 
 @pytest.mark.parametrize(
@@ -101,10 +103,12 @@ def test_timestamp_router(config: dict[str, str], topic: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["yyyyMMdd", "yyyyMMddHH", "HHmm", "HHmmss", "SSS", "a", "'x'"])
 def test_topics_are_remembered_no_longer_than_they_hold(pattern: str) -> None:
-    router = configured(TimestampRouter, {"timestamp.format": pattern, "topic.format": "${timestamp}"})
+    config = {"timestamp.format": pattern, "topic.format": "${timestamp}"}
+    router = configured(TimestampRouter, config)
     for ms in (0, 1, 999, 1000, 59_999, 60_000, 3_599_999, 3_600_000, 43_200_000, 86_399_999, 86_400_000, -1):
-        fresh = configured(TimestampRouter, {"timestamp.format": pattern, "topic.format": "${timestamp}"})
-        assert router.apply(sink(timestamp=ms)).topic == fresh.apply(sink(timestamp=ms)).topic
+        routed = router.apply(sink(timestamp=ms))
+        assert routed is not None
+        assert routed.topic == apply(TimestampRouter, config, sink(timestamp=ms)).topic
 
 
 def test_timestamp_router_without_timestamp() -> None:
