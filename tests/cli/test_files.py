@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -224,30 +225,33 @@ class TestBrokenJson:
         assert message == "The file '<file>' is encoded as UTF-16: save it as UTF-8"
 
 
+Reader = Callable[[str | Path], object]
+
+
 @pytest.mark.parametrize("reader", [read_connector, read_properties])
 class TestFilesThatCannotBeRead:
-    def test_a_missing_file(self, file: Path, reader: object) -> None:
+    def test_a_missing_file(self, file: Path, reader: Reader) -> None:
         with pytest.raises(FileError, match=f"^The file '{file}' does not exist$"):
-            reader(file)  # type: ignore[operator]
+            reader(file)
 
-    def test_a_folder(self, tmp_path: Path, reader: object) -> None:
+    def test_a_folder(self, tmp_path: Path, reader: Reader) -> None:
         with pytest.raises(FileError, match=f"^'{tmp_path}' is a folder, not a file$"):
-            reader(tmp_path)  # type: ignore[operator]
+            reader(tmp_path)
 
-    def test_a_file_below_a_file(self, file: Path, reader: object) -> None:
+    def test_a_file_below_a_file(self, file: Path, reader: Reader) -> None:
         file.touch()
         with pytest.raises(FileError, match=r"cannot be read: Not a directory$"):
-            reader(file / "x")  # type: ignore[operator]
+            reader(file / "x")
 
-    def test_a_name_that_no_file_can_have(self, reader: object) -> None:
+    def test_a_name_that_no_file_can_have(self, reader: Reader) -> None:
         with pytest.raises(FileError, match="cannot be read"):
-            reader("a\0b")  # type: ignore[operator]
+            reader("a\0b")
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-    def test_a_file_without_permission(self, file: Path, reader: object) -> None:
+    def test_a_file_without_permission(self, file: Path, reader: Reader) -> None:
         file.touch(mode=0)
         with pytest.raises(FileError, match=r"cannot be read: Permission denied$"):
-            reader(file)  # type: ignore[operator]
+            reader(file)
 
 
 @pytest.mark.parametrize("content", [b"", b" \n\t", b"\xef\xbb\xbf"])

@@ -20,6 +20,7 @@ from headgate.cli.migration.findings import ConnectorFinding, Findings
 from headgate.cli.migration.survey import survey
 from headgate.cluster.coordinator import Coordinator, GroupConfig
 from headgate.cluster.protocol import Assignment, MemberState, Protocol, encode_assignment, encode_member
+from headgate.cluster.roster import Roster
 from headgate.dev.broker import Broker
 from headgate.model import State, Status, TargetState, TaskId
 from headgate.model import TopicPartition as Place
@@ -215,7 +216,8 @@ def printed(kafka: Broker, filled: dict[str, str], tmp_path_factory: pytest.Temp
 class TestACluster:
     def test_it_is_told_as_it_is(self, filled: dict[str, str]) -> None:
         findings = found(filled)
-        assert findings.roster.members == ()  # type: ignore[union-attr]
+        assert isinstance(findings.roster, Roster)
+        assert findings.roster.members == ()
         assert findings.worker.problems == ()
         connectors = by_name(findings)
         assert list(connectors) == [

@@ -226,7 +226,9 @@ def test_lines_are_read_fast_enough(tmp_path: Path, start: Start) -> None:
     task, found = start(file), 0
     begin = time.perf_counter()
     while found < 200_000:
-        found += task.poll().table.num_rows  # type: ignore[union-attr]
+        table = task.poll()
+        assert table is not None
+        found += table.table.num_rows
     assert found / (time.perf_counter() - begin) > 300_000
 
 

@@ -113,7 +113,8 @@ class TestExactSqliteSink(SinkConnectorSuite):
             return [value for (value,) in database.execute("SELECT value FROM records ORDER BY rowid")]
 
     def next_of(self, task: Any) -> int | None:
-        return task.context.rewound.get(self.partition)  # type: ignore[no-any-return]
+        offset: int | None = task.context.rewound.get(self.partition)
+        return offset
 
     def test_records_and_offsets_are_written_together(self) -> None:
         with self.running_task() as task:

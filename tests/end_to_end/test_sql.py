@@ -45,7 +45,12 @@ def consumed(broker: Broker, topic: str, count: int) -> list[Any]:
     consumer = Consumer({**config, "topic.metadata.refresh.interval.ms": 200})
     consumer.subscribe([topic])
     found: list[Any] = []
-    await_(lambda: len(found.extend(consumer.consume(1000, 0.2)) or found) >= count, "the records", 60)  # type: ignore[func-returns-value]
+
+    def enough() -> bool:
+        found.extend(consumer.consume(1000, 0.2))
+        return len(found) >= count
+
+    await_(enough, "the records", 60)
     found.extend(consumer.consume(10, 0.5))
     consumer.close()
     return [message for message in found if message.error() is None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -82,10 +83,10 @@ def test_an_error_of_the_chain_comes_back_as_its_traceback() -> None:
 
 
 @pytest.mark.parametrize("read", [Result.table, Result.records])
-def test_reading_a_failed_result_raises_its_traceback(read: object) -> None:
+def test_reading_a_failed_result_raises_its_traceback(read: Callable[[Result], object]) -> None:
     result = run(blob.sink_job(blob.pack_spec(chain_spec(value=JSON)), RECORDS, consumed([b"{"])))
     with pytest.raises(JobFailed, match="Tolerance exceeded in error handler") as raised:
-        read(result)  # type: ignore[operator]
+        read(result)
     assert isinstance(raised.value, ConnectError)
     assert str(pickle.loads(pickle.dumps(raised.value))) == result.error
 

@@ -6,7 +6,7 @@ import pytest
 from pipeline_plugins import TEXT, Append, Starts, chain_spec, plugin, step
 
 from headgate.api import ConfigError, ConnectError
-from headgate.model import PluginRef, PluginSpec
+from headgate.model import ChainSpec, PluginRef, PluginSpec
 from headgate.pipeline.chain import Chain, load
 
 
@@ -38,9 +38,9 @@ def test_a_class_of_another_kind_is_refused() -> None:
         chain_spec(key=PluginSpec(TEXT.ref, {"converter.encoding": "zz"})),
     ],
 )
-def test_a_wrong_configuration_is_found_when_the_chain_is_built(spec: object) -> None:
+def test_a_wrong_configuration_is_found_when_the_chain_is_built(spec: ChainSpec) -> None:
     with pytest.raises(ConfigError):
-        Chain.build(spec)  # type: ignore[arg-type]
+        Chain.build(spec)
 
 
 def test_closing_the_chain_closes_its_transforms() -> None:

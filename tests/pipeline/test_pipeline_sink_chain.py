@@ -30,7 +30,7 @@ from pipeline_plugins import (
 
 from headgate.api import Form, Header, SinkRecord
 from headgate.api import schema as s
-from headgate.model import PluginSpec, StepSpec
+from headgate.model import ChainSpec, PluginSpec, StepSpec
 from headgate.pipeline.batch import CONSUMED
 from headgate.pipeline.sink_chain import Kind, Output, SinkChain
 from headgate.pipeline.tolerance import ToleranceExceeded
@@ -41,7 +41,8 @@ ALL = ("topic", "partition", "offset", "timestamp", "key", "value")
 
 
 def values(table: pa.Table) -> list[str | None]:
-    return table.column("value").to_pylist()  # type: ignore[no-any-return]
+    found: list[str | None] = table.column("value").to_pylist()
+    return found
 
 
 def chain(*steps: StepSpec, output: Output = VALUES, key: PluginSpec = TEXT, value: PluginSpec = TEXT) -> SinkChain:
@@ -247,9 +248,9 @@ def test_a_bad_value_is_named_by_topic_partition_and_offset(output: Output) -> N
         ("TRANSFORMATION", chain_spec(step(FailOn, {"value": "v"})), consumed([b"v"])),
     ],
 )
-def test_every_stage_names_itself(stage: str, spec: object, batch: pa.Table) -> None:
+def test_every_stage_names_itself(stage: str, spec: ChainSpec, batch: pa.Table) -> None:
     with pytest.raises(ToleranceExceeded, match=f"stage '{stage}'.*offset=10") as raised:
-        SinkChain(spec, RECORDS).records(batch)  # type: ignore[arg-type]
+        SinkChain(spec, RECORDS).records(batch)
     assert raised.value.__cause__ is not None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import traceback
+from collections.abc import Callable
 
 import pytest
 
@@ -217,7 +218,7 @@ def test_the_trace_is_what_python_prints() -> None:
         assert "".join(triage.failures[0].trace) == "".join(traceback.format_exception(problem.error))
 
 
-def failed_by(fn: object, *args: object) -> StageFailed:
+def failed_by(fn: Callable[..., object], *args: object) -> StageFailed:
     with pytest.raises(StageFailed) as raised:
-        attempt(Stage.TRANSFORMATION, StringConverter, fn, *args)  # type: ignore[arg-type]
+        attempt(Stage.TRANSFORMATION, StringConverter, fn, *args)
     return raised.value

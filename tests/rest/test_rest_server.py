@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rest_fakes import FakeHerder
@@ -109,8 +110,8 @@ def test_ipv6_can_be_listened_on(app: ASGIApp) -> None:
         ({"advertised_listener": "https"}, "https://127.0.0.1:{port}/"),
     ],
 )
-def test_the_advertised_address_can_be_set(settings: dict[str, object], url: str) -> None:
-    with Server(RestSettings(listeners=(LOCAL,), **settings)) as server:  # type: ignore[arg-type]
+def test_the_advertised_address_can_be_set(settings: dict[str, Any], url: str) -> None:
+    with Server(RestSettings(listeners=(LOCAL,), **settings)) as server:
         port = server.addresses[0].rpartition(":")[2]
         assert server.advertised_url == url.format(port=port)
 

@@ -52,7 +52,9 @@ def kept(cls: type[C], url: str, **settings: Any) -> C:
     if key not in _kept:
         _kept.clear()
         _kept[key] = configured(cls, url, **settings)
-    return _kept[key]  # type: ignore[return-value]
+    found = _kept[key]
+    assert isinstance(found, cls)
+    return found
 
 
 LEAVES = [INT8, INT16, INT32, INT64, FLOAT32, FLOAT64, BOOLEAN, STRING, BYTES, DATE, TIME, TIMESTAMP, decimal(3)]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from transform_support import a_map, a_struct, apply, configured, sink
 
-from headgate.api import Struct, Transform
+from headgate.api import Predicate, Struct, Transform
 from headgate.api import schema as s
 from headgate.pipeline.transforms.cast import CastValue
 from headgate.pipeline.transforms.schema_cache import SchemaCache
@@ -80,7 +80,8 @@ def test_the_other_part_is_left_alone(plugins: Plugins, name: str, value: Any) -
 def test_every_key_is_described(plugins: Plugins) -> None:
     for found in plugins.all:
         if found.kind in (Kind.TRANSFORMATION, Kind.PREDICATE) and found.name.startswith("headgate.pipeline"):
-            assert all(key.doc for key in found.cls.config), found.name  # type: ignore[attr-defined]
+            assert issubclass(found.cls, (Transform, Predicate))
+            assert all(key.doc for key in found.cls.config), found.name
 
 
 def test_records_of_one_schema_share_the_new_one() -> None:
@@ -88,6 +89,7 @@ def test_records_of_one_schema_share_the_new_one() -> None:
     first, second = (cast.apply(sink(a_struct())) for _ in range(2))
     assert first is not None
     assert second is not None
+    assert first.value_schema is not None
     assert first.value_schema is second.value_schema
 
 
