@@ -51,7 +51,11 @@ class Node:
         self.may_give_up.set()
         self.leader = Leader(self.max_delay_ms)
         self.loop = HerderLoop()
-        given = {"session_timeout_ms": 6000, "heartbeat_interval_ms": 300, "rebalance_timeout_ms": 20_000}
+        given: dict[str, Any] = {
+            "session_timeout_ms": 6000,
+            "heartbeat_interval_ms": 300,
+            "rebalance_timeout_ms": 20_000,
+        }
         config = replace(
             GroupConfig(self.group, OFFERED[self.connect_protocol], retry_backoff_ms=50), **{**given, **self.timeouts}
         )

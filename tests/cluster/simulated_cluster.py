@@ -120,7 +120,8 @@ class SimulatedCluster:
     def _check_owners(self, held: Mapping[str, Work], leader: Leader) -> None:
         for member, told in self.told.items():
             work = (held[member] - told.revoked) | told.assigned
-            for each in (*work.connectors, *work.tasks):
+            owned: list[str | TaskId] = [*work.connectors, *work.tasks]
+            for each in owned:
                 assert leader.owner(each) == f"http://{member}/"
             for each in told.revoked.connectors:
                 assert leader.owner(each) is None

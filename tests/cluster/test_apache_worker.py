@@ -21,6 +21,7 @@ from headgate.cluster.protocol import (
 )
 from headgate.cluster.work import NOTHING
 from headgate.dev.broker import Broker
+from headgate.model import TaskId
 
 pytestmark = [
     pytest.mark.broker,
@@ -94,4 +95,5 @@ def test_a_group_with_a_worker_of_apaches(
                 )
             )
             assert apache.url in {state.url for state in ours.elections[before].members.values()}
-            assert {ours.leader.owner(each) for each in (*given.connectors, *given.tasks)} == {apache.url}
+            there: list[str | TaskId] = [*given.connectors, *given.tasks]
+            assert {ours.leader.owner(each) for each in there} == {apache.url}
