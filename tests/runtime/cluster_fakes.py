@@ -148,7 +148,7 @@ class Node(World):
         self.runner = FakeRunner(group.script.journal)
         self.place = FakePlace()
         self.stores = MemoryStores(group.topic, group.statuses)
-        self.configs = self.stores.configs  # type: ignore[assignment]
+        self.configs: ConfigLog = self.stores.configs  # type: ignore[assignment]
         self.levels: list[tuple[str, str]] = []
         self.problems: list[Exception] = []
         self.fenced: list[Sequence[str]] = []
@@ -294,7 +294,7 @@ class Group:
     def connector(self, tasks: int = 2, name: str = "orders", **more: str) -> Node:
         """One that runs, with all of its tasks; the worker that owns it."""
         self.script.tasks = [{"part": number} for number in range(tasks)]
-        self.nodes[0].create(name, tasks_max=str(max(tasks, 1)), **more)
+        self.nodes[0].create(name, None, tasks_max=str(max(tasks, 1)), **more)
         self.settle()
         assert len(self.where(name)) == tasks
         return self.owner(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
 from cluster_fakes import Group, Node, joined, tasks
@@ -107,12 +108,13 @@ def test_catching_up_reads_and_carries_out(node: Node) -> None:
 
 def test_new_work_and_gone_work_need_a_rebalance(node: Node) -> None:
     node.place.wanted = 0
-    for write in (
+    writes: list[Callable[[], None]] = [
         lambda: put(node),
         lambda: node.configs.put_tasks("orders", [{"part": "0"}]),
         lambda: node.configs.put_tasks("orders", [{"part": "0"}]),
         lambda: node.configs.remove_connector("orders"),
-    ):
+    ]
+    for write in writes:
         write()
         node.idle()
         assert node.place.wanted >= 1

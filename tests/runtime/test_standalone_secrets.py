@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -53,7 +53,7 @@ class TestWhoGetsTheValue:
 
     def test_the_frameworks_own_keys_may_be_variables(self, world: World, script: Script) -> None:
         script.tasks = [{}]
-        world.create(tasks_max="${vault:tasks}", **{"connector.class": "${vault:class}"})
+        world.create(tasks_max="${vault:tasks}", connector_class="${vault:class}")
         assert (world.state(), world.task_states()) == (State.RUNNING, [State.RUNNING])
         assert "task_configs 1" in script.journal
 
@@ -65,7 +65,12 @@ class TestWhoGetsTheValue:
 
     def test_the_hook_for_offsets(self, world: World, script: Script) -> None:
         seen: list[Any] = []
-        script.on_alter = lambda config, offsets: bool(seen.append(config["color"])) or True
+
+        def alter(config: Mapping[str, str], offsets: object) -> bool:
+            seen.append(config["color"])
+            return True
+
+        script.on_alter = alter
         world.create(color=VARIABLE, initial=TargetState.STOPPED)
         world.do(lambda: world.herder.reset_offsets("orders"))
         world.do(lambda: world.herder.alter_offsets("orders", [({"p": 1}, {"o": 2})]))
@@ -198,7 +203,7 @@ class TestValuesThatExpire:
     @pytest.mark.parametrize("action", ["none"])
     def test_it_is_not_if_it_shall_not(self, world: World, script: Script, vault: Vault, action: str) -> None:
         vault.ttl_ms = 1
-        world.create(color=VARIABLE, **{"config.action.reload": action})
+        world.create(color=VARIABLE, config_action_reload=action)
         assert world.herder.actor._reloads == {}
 
     def test_a_deleted_connector_stays_deleted(self, world: World, script: Script, vault: Vault) -> None:
@@ -229,21 +234,20 @@ class TestTopicCreation:
 
     def test_a_worker_that_creates_no_topics_does_not_look(self, script: Script) -> None:
         world = World(script, {"topic.creation.enable": "false"})
-        world.create(**{"topic.creation.default.partitions": "1"})
+        world.create(topic_creation_default_partitions="1")
         assert world.state() is State.RUNNING
         assert world.runner.task().spec.topic_groups == ()
         world.herder.shutdown(timeout=5)
 
     def test_tasks_are_told(self, world: World) -> None:
-        default = {"topic.creation.default.partitions": "1", "topic.creation.default.replication.factor": "1"}
-        world.create(**default)
+        world.create(topic_creation_default_partitions="1", topic_creation_default_replication_factor="1")
         assert [group.name for group in world.runner.task().spec.topic_groups] == ["default"]
 
 
 class TestUnknownKeys:
     def test_a_new_connector_warns_once(self, world: World, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.WARNING):
-            world.create(colour="red", sizes="3", zzz="4", **{"tasks.maxi": "1"})
+            world.create(colour="red", sizes="3", zzz="4", tasks_maxi="1")
         (warning,) = (record.getMessage() for record in caplog.records if "nobody declared" in record.getMessage())
         assert warning == (
             "Keys that nobody declared: colour (did you mean color?), sizes (did you mean size?), zzz,"
