@@ -166,7 +166,11 @@ def test_all_steps_of_a_write_share_its_time(topic: Topic) -> None:
 
 def test_a_write_that_waits_for_another_gives_up_in_time(topic: Topic) -> None:
     going_on = threading.Event()
-    configs = ConfigLog(MemoryLog(topic), MemoryWriter(topic, lambda _: going_on.wait(5) and None), timeout=0.1)
+
+    def wait(_: object) -> None:
+        going_on.wait(5)
+
+    configs = ConfigLog(MemoryLog(topic), MemoryWriter(topic, wait), timeout=0.1)
     configs.start()
     other = threading.Thread(target=lambda: configs.put_connector("a", {}))
     other.start()

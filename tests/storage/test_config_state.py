@@ -84,6 +84,7 @@ def test_no_tasks_are_a_complete_set() -> None:
 
 
 def test_a_tombstone_takes_the_connector_and_its_tasks_but_not_its_target_state() -> None:
+    deleted: list[ConfigRecord]
     deleted = [connector(), TargetStateRecord("a", PAUSED), task(0), CommitRecord("a", 1), task(0), connector("b")]
     state = fold(*deleted, TaskCountRecord("a", 1), ConnectorRecord("a", None))
     assert list(state.view.connectors) == ["b"]
@@ -95,7 +96,7 @@ def test_a_tombstone_takes_the_connector_and_its_tasks_but_not_its_target_state(
 
 @pytest.mark.kip(980, "the target state is written before the config")
 def test_a_target_state_that_came_before_its_connector_counts() -> None:
-    records = [TargetStateRecord("a", STOPPED), connector()]
+    records: list[ConfigRecord] = [TargetStateRecord("a", STOPPED), connector()]
     assert fold(records[0]).view.connectors == {}
     assert fold(*records).view.require("a").target is STOPPED
     assert events(*records) == [ConnectorUpdated("a")]
@@ -112,7 +113,7 @@ def test_a_target_state_that_is_deleted_is_started_again() -> None:
 
 @pytest.mark.kip(618, "task count records")
 def test_a_task_count_record_ends_the_pending_fencing_until_the_next_commit() -> None:
-    records = [connector(), task(0), CommitRecord("a", 1), TaskCountRecord("a", 1)]
+    records: list[ConfigRecord] = [connector(), task(0), CommitRecord("a", 1), TaskCountRecord("a", 1)]
     assert (fold(*records).pending_fencing, fold(*records).task_count_record("a")) == (frozenset(), 1)
     assert fold(*records, CommitRecord("a", 0)).pending_fencing == {"a"}
     assert fold(*records, TaskCountRecord("a", None)).task_count_record("a") is None
@@ -175,7 +176,7 @@ class TestCompaction:
     def test_an_older_task_that_was_replaced_makes_its_connector_inconsistent(self) -> None:
         records: list[ConfigRecord] = [connector(), task(1), CommitRecord("a", 2)]
         state = fold(*records)
-        assert (state.inconsistent, state.view.require("a").tasks, state.task_count("a")) == ({"a"}, (), 2)
+        assert (state.inconsistent, state.view.require("a").tasks, state.task_count("a")) == (frozenset({"a"}), (), 2)
         assert (state.generation("a"), state.view.require("a").applied) == (0, None)
         # The earlier task 1 does not help the later commit: that one needs a whole set of its own.
         later = fold(*records, task(0, "new"), task(1, "new"), CommitRecord("a", 2))
