@@ -79,8 +79,8 @@ class Line:
             while True:
                 message = reader.poll(T)
                 assert message is not None
-                if message.error() is not None:
-                    assert message.error().code() == KafkaError._PARTITION_EOF
+                if (error := message.error()) is not None:
+                    assert error.code() == KafkaError._PARTITION_EOF
                     return found
                 found.append(message)
         finally:

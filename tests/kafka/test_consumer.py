@@ -46,7 +46,7 @@ def test_a_broker_that_is_not_yet_the_leader_is_asked_again(nobody: Partitions, 
     ("code", "tries"), [(KafkaError.TOPIC_AUTHORIZATION_FAILED, 1), (KafkaError.NOT_LEADER_FOR_PARTITION, 6)]
 )
 def test_what_does_not_pass_is_raised(nobody: Partitions, code: int, tries: int) -> None:
-    asked = []
+    asked: list[None] = []
 
     def ask() -> None:
         asked.append(None)

@@ -69,7 +69,7 @@ def _read(broker: Broker, topic: str, count: int) -> list[Any]:
 def test_values_keys_and_partitions_arrive_as_they_were(
     broker: Broker, topic: str, delivery: Callable[..., Delivery]
 ) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"value": b"plain", "key": None, "partition": 2},
         {"value": b"", "key": b"", "partition": 2},
         {"value": None, "key": b"tombstone", "partition": 2},
@@ -96,7 +96,7 @@ def test_timestamps_and_headers_arrive_as_they_were(
     broker: Broker, topic: str, delivery: Callable[..., Delivery]
 ) -> None:
     headers = [{"key": "h", "value": b"1"}, {"key": "h", "value": None}, {"key": "ü", "value": b""}]
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"value": b"a", "key": b"k", "timestamp": 1_700_000_000_123, "headers": headers, "partition": 0},
         {"value": None, "timestamp": None, "headers": None, "partition": 0},
         {"value": b"", "timestamp": 5, "headers": [], "partition": 0},

@@ -77,8 +77,10 @@ def consumed(broker: Broker, where: TopicPartition, start: int, end: int, isolat
             for message in consumer.consume(1000, 0.1):
                 error = message.error()
                 assert error is None or error.code() == KafkaError._PARTITION_EOF
-                at = message.offset() + (error is None)
-                if error is None and message.offset() < end:
+                offset = message.offset()
+                assert offset is not None
+                at = offset + (error is None)
+                if error is None and offset < end:
                     found.append(message)
     finally:
         consumer.close()

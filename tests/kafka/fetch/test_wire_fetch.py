@@ -24,6 +24,7 @@ from wire_support import ALL
 
 from headgate.dev.broker import Broker
 from headgate.kafka.fetch import batches
+from headgate.kafka.fetch.compression import decompress
 from headgate.kafka.fetch.fetcher import FETCH_BYTES, Fetcher, Silent
 from headgate.model import TopicPartition
 
@@ -39,12 +40,14 @@ def where(broker: Broker, unique: Callable[[str], str]) -> TopicPartition:
 def varied(broker: Broker, where: TopicPartition) -> TopicPartition:
     """A topic with every kind of record, in several batches."""
     client = producer(broker)
+    headers: list[list[tuple[str, str | bytes | None]]]
+    headers = [[], [("h", b"1")], [("h", None), ("h", b""), ("ü", b"\xff")]]
     for number in range(300):
         client.produce(
             where.topic,
             key=[None, b"", b"key %d" % number][number % 3],
             value=[b"", None, b"value %d" % number, b"x" * number * 70][number % 4],
-            headers=[[], [("h", b"1")], [("h", None), ("h", b""), ("ü", b"\xff")]][number // 100],
+            headers=headers[number // 100],
             timestamp=[0, 1, 1_700_000_000_000 + number, -1][number % 4],
         )
         if number % 100 == 50:
@@ -81,13 +84,12 @@ def test_a_compressed_topic(
 ) -> None:
     """The broker compresses with Java's libraries, which write other frames."""
     seen: list[int] = []
-    real = batches.decompress
 
-    def decompress(codec: int, data: bytes) -> bytes:
+    def noted(codec: int, data: bytes) -> bytes:
         seen.append(codec)
-        return real(codec, data)
+        return decompress(codec, data)
 
-    monkeypatch.setattr(batches, "decompress", decompress)
+    monkeypatch.setattr(batches, "decompress", noted)
     where = create(broker, unique("compressed"), **({"compression_type": codec} if by == "the broker" else {}))
     values = [b"line %d of a log\n" % at * (at % 40) for at in range(2000)]
     produce(broker, where, *values, **({} if by == "the broker" else {"compression_type": codec}))
