@@ -75,7 +75,8 @@ class Bench:
     def __init__(
         self, positions: Mapping[TopicPartition, int], committed: Mapping[TopicPartition, int] | None = None
     ) -> None:
-        self.partitions: Any = Positions(positions, committed or dict.fromkeys(positions, 0))
+        partitions: Any = Positions(positions, committed or dict.fromkeys(positions, 0))
+        self.partitions = partitions
         self.task, self.reporter, self.metrics = Task(), Reporter(), SinkMetrics()
         self.context = RuntimeSinkContext({}, self.partitions)
         self.task.context = self.context

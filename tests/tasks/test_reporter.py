@@ -209,8 +209,8 @@ def fail_times(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., StepSp
     FailTimes.seen.clear()
 
 
-def run(packed: bytes) -> Future[list[bytes]]:
-    done: Future[list[bytes]] = Future()
+def run(packed: bytes) -> Future[list[blob.Packed]]:
+    done: Future[list[blob.Packed]] = Future()
     done.set_result([blob.run(packed)])
     return done
 
