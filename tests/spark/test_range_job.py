@@ -135,7 +135,7 @@ def test_librdkafka_goes_on_where_fetches_cannot(
 
 def test_who_wants_checksums_checked_gets_librdkafka(fetches: Callable[..., None], librdkafka: list[int]) -> None:
     fetches(2)
-    assert read(part(0, 2, **{"check.crcs": "true"})) == [[0, 1]]
+    assert read(part(0, 2, WHERE, **{"check.crcs": "true"})) == [[0, 1]]
     assert librdkafka == [0]
 
 
