@@ -46,6 +46,7 @@ check: setup  ## formatting, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	@for each in $$(find tests -mindepth 2 -name conftest.py); do $(BIN)/mypy --no-error-summary $$each || exit 1; done
 
 format: setup  ## write the code as ruff wants it
 	@echo "==> format: ruff"
