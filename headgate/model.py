@@ -32,6 +32,17 @@ class TopicPartition:
         return f"{self.topic}-{self.partition}"
 
 
+@dataclass(frozen=True, slots=True)
+class PartitionStart:
+    """Where a consumer group begins with a partition, and what the topic has of it."""
+
+    offset: int
+    known: bool
+    """Whether the group has this offset; else it is an end of the topic."""
+    low: int
+    high: int
+
+
 class TargetState(Enum):
     """What the user wants of a connector."""
 
@@ -176,6 +187,17 @@ class TopicGroup:
     exclude: str
     replication_factor: int
     partitions: int
+    configs: Config = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic that is to be."""
+
+    name: str
+    partitions: int = -1
+    """-1: as many as the broker gives; likewise of replicas."""
+    replication: int = -1
     configs: Config = field(default_factory=dict)
 
 

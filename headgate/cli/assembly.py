@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headgate.api.config import ConfigDef
+from headgate.cli.task_ports import task_ports
 from headgate.cli.version import commit
 from headgate.jars.find import find_java
 from headgate.jars.jars import SPARK_KAFKA, fetch
@@ -27,7 +28,8 @@ from headgate.storage.cluster_id import cluster_id
 from headgate.storage.file import FileOffsetStore
 from headgate.storage.group_offsets import KafkaGroupOffsets
 from headgate.storage.memory import MemoryConfigStore, MemoryStatusStore
-from headgate.tasks.runner import SparkTaskRunner
+from headgate.tasks.runner import ThreadRunner
+from headgate.tasks.source.offsets import shared
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +57,7 @@ class Parts:
             plugin_folders=self.plugins.folders,
         )
 
-    def for_herder(self, runner: SparkTaskRunner) -> dict[str, Any]:
+    def for_herder(self, runner: ThreadRunner) -> dict[str, Any]:
         """The arguments that the herders of both modes take."""
         return {
             "config": self.config,
@@ -95,7 +97,7 @@ class StandaloneWorker:
         self.config, self.plugins, self.server = parts.config, parts.plugins, parts.server
         self.engine = parts.engine
         self._offsets = FileOffsetStore(parts.raw["offset.storage.file.filename"])
-        self.runner = SparkTaskRunner(parts.engine, self._offsets)
+        self.runner = ThreadRunner(task_ports(parts.engine, shared(self._offsets)))
         self.herder = StandaloneHerder(
             configs=MemoryConfigStore(),
             statuses=MemoryStatusStore(),

@@ -11,6 +11,7 @@ from typing import Final
 
 from headgate.api.errors import ConfigError
 from headgate.cli.assembly import Parts
+from headgate.cli.task_ports import task_ports
 from headgate.cli.version import commit
 from headgate.cluster.coordinator import GroupConfig
 from headgate.cluster.membership import Membership
@@ -28,7 +29,7 @@ from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.ports import OffsetStore
 from headgate.storage.fencing import fence
 from headgate.storage.worker_logs import WorkerLogs
-from headgate.tasks.runner import SparkTaskRunner
+from headgate.tasks.runner import ThreadRunner
 from headgate.tasks.source.offsets import Shared, TaskOffsets
 
 log = logging.getLogger(__name__)
@@ -53,7 +54,7 @@ class DistributedWorker:
         self._loggers = Loggers()
         self.logs = WorkerLogs(parts.raw)
         self._peers = HttpPeers(parts.settings.peer_tls)
-        self.runner = SparkTaskRunner(parts.engine, self._offsets_for)
+        self.runner = ThreadRunner(task_ports(parts.engine, self._offsets_for))
         self.herder = DistributedHerder(
             stores=self.logs,
             url=parts.server.advertised_url,

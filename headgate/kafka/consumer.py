@@ -1,4 +1,4 @@
-"""The partitions of a sink task: its consumer in the group, where it stands in each, what it has committed."""
+"""A consumer in a group: fetches records as columns, tells of partitions that come and go, commits what it is told."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Protocol
 
-from headgate.api.errors import ConnectError
+from headgate.kafka.messages import Messages
 from headgate.kafka.settings import QUIET, ClientKind, Complaints, translate
-from headgate.model import Config, TopicPartition
+from headgate.model import Config, PartitionStart, TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -31,37 +31,20 @@ _FAST: Final = {
 _METADATA_MS: Final = 300_000
 """Java's default of metadata.max.age.ms: how often topics that match a pattern are looked for."""
 
-OnOpen = Callable[[Sequence[TopicPartition]], Mapping[TopicPartition, int]]
-"""Told which partitions were assigned; answers where to begin instead, where it knows better than the group."""
-OnClose = Callable[[Sequence[TopicPartition]], None]
+
+class Rebalances(Protocol):
+    def on_assigned(self, starts: Mapping[TopicPartition, PartitionStart]) -> Mapping[TopicPartition, int]:
+        """Where to begin with each."""
+
+    def on_revoked(self, partitions: Sequence[TopicPartition]) -> None: ...
+
+    def on_lost(self, partitions: Sequence[TopicPartition]) -> None: ...
 
 
-class _Start(NamedTuple):
-    """Where the group begins with a partition, and what the topic has of it."""
+class GroupConsumer:
+    """One thread uses it; rebalances happen inside `fetch` and `keep_alive`, and what they raise comes out there."""
 
-    offset: int
-    known: bool
-    """Whether the group has this offset; else it is an end of the topic."""
-    low: int
-    high: int
-
-    def checked(self, where: TopicPartition, wanted: int) -> int:
-        """An offset that the task has, as far as the topic has it too. Raises ConnectError."""
-        if wanted > self.high:
-            raise ConnectError(
-                f"The task wants to go on at offset {wanted} of {where}, but the topic ends at {self.high}: it was made"
-                " anew, or has lost records. To begin elsewhere, stop the connector, alter or reset its offsets, and"
-                " resume it"
-            )
-        if wanted < self.low:
-            log.warning("Offsets %d to %d of %s are gone before the task saw them", wanted, self.low - 1, where)
-        return max(wanted, self.low)
-
-
-class Partitions:
-    """A real consumer in the sink's group. One thread uses it; rebalances happen inside `fetch` and `keep_alive`."""
-
-    def __init__(self, config: Config, opened: OnOpen, closing: OnClose, lost: OnClose) -> None:
+    def __init__(self, config: Config, rebalances: Rebalances) -> None:
         from confluent_kafka import Consumer
 
         translated = translate(ClientKind.CONSUMER, config)
@@ -77,24 +60,15 @@ class Partitions:
         self._from_end = settings.get("auto.offset.reset", "earliest") in ("latest", "largest", "end")
         self._complaints = Complaints(log, "Consumer")
         self._consumer = Consumer(settings)
-        self._opened, self._closing, self._lost = opened, closing, lost
-        self.positions: dict[TopicPartition, int] = {}
-        """Of every assigned partition: the offset after the last record that was put."""
-        self.safe: dict[TopicPartition, int] = {}
-        """Where to go back to: what the task let pass last, or where it began."""
-        self.committed: dict[TopicPartition, int] = {}
-        """What the group has; where it has nothing, where it begins."""
-        self.failure: Exception | None = None
+        self._rebalances = rebalances
+        self._assigned: frozenset[TopicPartition] = frozenset()
+        self._failure: Exception | None = None
         self._paused = False
         self._closed = False
         self._pattern: re.Pattern[str] | None = None
         self._subscribed: tuple[str, ...] = ()
         self._refresh_s = int(config.get("metadata.max.age.ms", _METADATA_MS)) / 1000
         self._next_refresh = 0.0
-
-    @property
-    def assigned(self) -> frozenset[TopicPartition]:
-        return frozenset(self.positions)
 
     def subscribe(self, topics: Sequence[str], pattern: str | None) -> None:
         """To these topics, or to those that the pattern matches, now and later."""
@@ -126,7 +100,7 @@ class Partitions:
             log.info("The pattern matches %s", ", ".join(found))
             self._subscribe(found)
 
-    def fetch(self, most: int, seconds: float) -> list[Any]:
+    def fetch(self, most: int, seconds: float) -> Messages | None:
         """What has arrived, at once if anything has; else what arrives within `seconds`. Raises fatal errors."""
         if self._pattern is not None and time.monotonic() >= self._next_refresh:
             self._refresh()
@@ -135,19 +109,21 @@ class Partitions:
             first = self._consumer.poll(seconds)
             if first is not None:
                 messages = [first, *self._consumer.consume(most - 1, 0)]
-        self.check()
-        return [message for message in messages if self._good(message)]
+        self._check()
+        good = [message for message in messages if self._good(message)]
+        return Messages(good) if good else None
 
     def keep_alive(self) -> None:
         """Takes part in the group while nothing is fetched; the partitions must be paused."""
         for message in self._consumer.consume(1, 0):
             if self._good(message):  # it was on its way when the partition was paused
                 self._consumer.seek(_native({_where(message): int(message.offset() or 0)})[0])
-        self.check()
+        self._check()
 
-    def check(self) -> None:
-        if self.failure is not None:
-            raise self.failure
+    def _check(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     def _good(self, message: Any) -> bool:
         error = message.error()
@@ -164,34 +140,28 @@ class Partitions:
         if error.fatal():
             from confluent_kafka import KafkaException
 
-            self.failure = KafkaException(error)
+            self._failure = KafkaException(error)
         else:
             self._complaints.say(error.str())
 
     # --- pausing and moving -------------------------------------------------------------------------------------------
 
-    def pause(self) -> None:
-        if self.positions:
-            self._consumer.pause(_native(self.positions))
-        self._paused = True
+    def pause(self, partitions: Sequence[TopicPartition] | None = None) -> None:
+        """These; None: all, and those that come."""
+        self._paused = self._paused or partitions is None
+        chosen = self._assigned if partitions is None else partitions
+        if chosen:
+            self._consumer.pause(_natives(chosen))
 
     def resume(self, but: frozenset[TopicPartition] = frozenset()) -> None:
-        if self.positions:
-            self._consumer.resume([each for each in _native(self.positions) if _ours(each) not in but])
+        if self._assigned - but:
+            self._consumer.resume(_natives(self._assigned - but))
         self._paused = False
-
-    def pause_some(self, partitions: Sequence[TopicPartition]) -> None:
-        self._consumer.pause(_native(dict.fromkeys(partitions, -1001)))
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         """The next fetch of these partitions begins here."""
         for each in _native(offsets):
             self._seek(each)
-        self.positions |= offsets
-
-    def go_back(self) -> None:
-        """To `positions`: what was fetched beyond them comes again."""
-        self.seek(dict(self.positions))
 
     def _seek(self, native: Any) -> None:
         from confluent_kafka import KafkaError, KafkaException
@@ -206,39 +176,27 @@ class Partitions:
                     raise
                 time.sleep(_SEEK_S)
 
-    def rewind(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """The same, and there is no way back behind it: the task knows what it has."""
-        self.seek(offsets)
-        self.safe |= offsets
-
-    def begin_anew(self) -> None:
-        """The task gets the partitions that it has as if they had just come; to be followed by `go_back`."""
-        own = self._opened(list(self.positions))
-        self.positions |= {**self.safe, **own}
-        self.safe |= own
-
     # --- offsets ------------------------------------------------------------------------------------------------------
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Waits for the broker. Raises KafkaException."""
         self._consumer.commit(offsets=_native(offsets), asynchronous=False)
-        self.committed |= offsets
 
     def ends(self) -> dict[TopicPartition, tuple[int, int]]:
         """The first offset and the one after the last that may be read, of every assigned partition, asked of the
         broker; a reader of committed records is told the end of those."""
         return {
-            where: self._consumer.get_watermark_offsets(native, timeout=_ASK_S)
-            for where, native in zip(self.positions, _native(self.positions), strict=True)
+            _ours(native): self._consumer.get_watermark_offsets(native, timeout=_ASK_S)
+            for native in _natives(self._assigned)
         }
 
-    def lag(self) -> int:
+    def lag(self, positions: Mapping[TopicPartition, int]) -> int:
         """Of the partition furthest behind, by what the consumer already knows."""
         most = 0
-        for where, native in zip(self.positions, _native(self.positions), strict=True):
+        for native in _natives(positions):
             low_high = self._consumer.get_watermark_offsets(native, cached=True)
             if low_high is not None and low_high[1] >= 0:
-                most = max(most, low_high[1] - self.positions[where])
+                most = max(most, low_high[1] - positions[_ours(native)])
         return most
 
     def close(self) -> None:
@@ -255,20 +213,14 @@ class Partitions:
     def _on_assign(self, _: Any, natives: list[Any]) -> None:
         try:
             starts = self._starts(natives)
-            self.positions |= {where: start.offset for where, start in starts.items()}
-            own = self._opened(list(starts)) if starts else {}
-            self.positions |= {where: starts[where].checked(where, offset) for where, offset in own.items()}
-            # An end of the topic where reading begins need not be committed; an offset that the task has is.
-            self.committed |= {
-                where: start.offset for where, start in starts.items() if start.known or where not in own
-            }
-            self.safe |= {where: self.positions[where] for where in starts}
+            self._assigned |= starts.keys()
+            begin = self._rebalances.on_assigned(starts) if starts else {}
         except Exception as error:  # raised inside librdkafka's callback it would be lost
-            self.failure = self.failure or error
-            self._forget(map(_ours, natives))  # what the task could not open it is not asked about
+            self._failure = self._failure or error
+            self._assigned -= set(map(_ours, natives))
             return
         for native in natives:
-            native.offset = self.positions[_ours(native)]
+            native.offset = begin[_ours(native)]
         if self._cooperative:
             self._consumer.incremental_assign(natives)
         else:
@@ -276,7 +228,7 @@ class Partitions:
         if self._paused:
             self.pause()
 
-    def _starts(self, natives: list[Any]) -> dict[TopicPartition, _Start]:
+    def _starts(self, natives: list[Any]) -> dict[TopicPartition, PartitionStart]:
         """Where to begin: the group's offset, else the end that `auto.offset.reset` names."""
         starts = {}
         for native in self._patiently(lambda: self._consumer.committed(natives, timeout=_ASK_S)) if natives else ():
@@ -288,7 +240,7 @@ class Partitions:
                 if offset >= 0:
                     log.warning("Offset %d of %s is outside %d to %d: starting over", offset, where, low, high)
                 offset = high if self._from_end else low
-            starts[where] = _Start(offset, known, low, high)
+            starts[where] = PartitionStart(offset, known, low, high)
         return starts
 
     def _patiently(self, ask: Callable[[], Any]) -> Any:
@@ -314,37 +266,35 @@ class Partitions:
         raise AssertionError
 
     def _on_revoke(self, _: Any, natives: list[Any]) -> None:
-        gone = [_ours(native) for native in natives]
         if not self._closed:
-            self._guarded(self._closing, [where for where in gone if where in self.positions])
-        self._drop(gone, natives)
+            self._tell(self._rebalances.on_revoked, natives)
+        self._drop(natives)
 
     def _on_lost(self, _: Any, natives: list[Any]) -> None:
-        gone = [_ours(native) for native in natives]
-        log.warning("Partitions were lost: %s", ", ".join(map(str, gone)))
-        self._guarded(self._lost, [where for where in gone if where in self.positions])
-        self._drop(gone, natives)
+        log.warning("Partitions were lost: %s", ", ".join(str(_ours(native)) for native in natives))
+        self._tell(self._rebalances.on_lost, natives)
+        self._drop(natives)
 
-    def _drop(self, gone: Sequence[TopicPartition], natives: list[Any]) -> None:
+    def _tell(self, listener: Callable[[Sequence[TopicPartition]], None], natives: list[Any]) -> None:
+        held = [where for where in map(_ours, natives) if where in self._assigned]
+        try:
+            if held:
+                listener(held)
+        except Exception as error:
+            self._failure = self._failure or error
+
+    def _drop(self, natives: list[Any]) -> None:
         if natives:  # librdkafka remembers a pause even when a partition goes and comes back
             self._consumer.resume(natives)
-        self._forget(gone)
+        self._assigned -= set(map(_ours, natives))
         if self._cooperative:
             self._consumer.incremental_unassign(natives)
         else:
             self._consumer.unassign()
 
-    def _forget(self, gone: Iterable[TopicPartition]) -> None:
-        for where in gone:
-            for offsets in (self.positions, self.safe, self.committed):
-                offsets.pop(where, None)
 
-    def _guarded(self, callback: OnClose, partitions: Sequence[TopicPartition]) -> None:
-        try:
-            if partitions:
-                callback(partitions)
-        except Exception as error:
-            self.failure = self.failure or error
+def _natives(partitions: Iterable[TopicPartition]) -> list[Any]:
+    return _native(dict.fromkeys(partitions, -1001))
 
 
 def _native(offsets: Mapping[TopicPartition, int]) -> list[Any]:

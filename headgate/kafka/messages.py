@@ -1,8 +1,9 @@
-"""Messages of the consumer as Arrow columns, for the pipeline."""
+"""Messages of a consumer as Arrow columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,18 +38,36 @@ _COLUMNS: Final[Mapping[str, Callable[[Any], Any]]] = {
 }
 
 
-def batch_of(messages: Sequence[Any], needed: frozenset[str]) -> pa.Table:
-    """Only the columns that the chain needs."""
+class Messages:
+    """At least one, in the order of their offsets within each partition."""
+
+    def __init__(self, messages: Sequence[Any]) -> None:
+        self._messages = messages
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    @cached_property
+    def following(self) -> dict[TopicPartition, int]:
+        """Where to go on after them. One name for each partition, not one for each message."""
+        found = self._messages
+        last = dict(zip(((each.topic(), each.partition()) for each in found), found, strict=True))
+        return {TopicPartition(*where): message.offset() + 1 for where, message in last.items()}
+
+    def table(self, needed: frozenset[str]) -> pa.Table:
+        """Only these columns."""
+        import pyarrow as pa
+
+        fields = [field for field in schema() if field.name in needed]
+        arrays = [pa.array(list(map(_COLUMNS[field.name], self._messages)), field.type) for field in fields]
+        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+@cache
+def schema() -> pa.Schema:
+    """Of all columns; the pipeline's CONSUMED is the same."""
     import pyarrow as pa
 
-    from headgate.pipeline.batch import CONSUMED
-
-    fields = [field for field in CONSUMED if field.name in needed]
-    arrays = [pa.array(list(map(_COLUMNS[field.name], messages)), field.type) for field in fields]
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
-
-
-def following(messages: Sequence[Any]) -> dict[TopicPartition, int]:
-    """Where to go on after these. One name for each partition, not one for each message."""
-    last = dict(zip(((message.topic(), message.partition()) for message in messages), messages, strict=True))
-    return {TopicPartition(*where): message.offset() + 1 for where, message in last.items()}
+    headers = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+    types = (pa.string(), pa.int32(), pa.int64(), pa.int64(), pa.string(), pa.binary(), pa.binary(), headers)
+    return pa.schema([pa.field(name, kind) for name, kind in zip(_COLUMNS, types, strict=True)])

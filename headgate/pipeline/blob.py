@@ -145,8 +145,8 @@ def pack_spec(spec: ChainSpec) -> bytes:
     return pickle.dumps(spec, PROTOCOL)
 
 
-def sink_job(chain: bytes, output: Output, batch: Batch) -> Job:
-    return Job(chain, output, to_ipc(batch))
+def sink_job(chain: bytes, output: Output, batch: Batch, shelf: Shelf | None = None) -> Job:
+    return Job(chain, output, _table_payload(batch, shelf), shelf=shelf)
 
 
 def source_records_job(chain: bytes, records: Sequence[SourceRecord]) -> Job:

@@ -12,17 +12,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from headgate.model import TaskId
+from headgate.model import TaskId, TaskSpec
 from headgate.pipeline.blob import Packed
 from headgate.pipeline.shelf import Shelf
+from headgate.spark.range_job import RangeJobs
+from headgate.spark.ranges import RangeFrames, SparkRanges
 from headgate.spark.residents import Residents
 from headgate.spark.session import Session
 from headgate.spark.settings import on_this_machine, settings_of
+from headgate.spark.statements import SparkStatements
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
+
+    from headgate.pipeline.sink_chain import Output, SinkChain
 
 _FOLDER: Final = re.compile(r"headgate-(\d+)-\w+")
 
@@ -83,6 +88,15 @@ class SparkEngine:
         finally:
             if made is not None:
                 made.remove()
+
+    def statements(self, spec: TaskSpec, output: Output | None) -> SparkStatements:
+        """Of the task's chain. Raises StatementFailed."""
+        return SparkStatements(spec, self._session, output)
+
+    def ranges(self, spec: TaskSpec, chain: bytes, sink: SinkChain, frames: bool) -> SparkRanges:
+        """Reads ranges of offsets for a sink; `frames`: the task takes frames of Spark's Kafka source."""
+        framed = RangeFrames(spec.consumer, chain, sink.output, sink) if frames else None
+        return SparkRanges(spec.id, self._session, RangeJobs(spec.consumer, chain, sink.output, sink.needed), framed)
 
     def frame(self, table: pa.Table) -> DataFrame:
         return self._session.session().createDataFrame(table)

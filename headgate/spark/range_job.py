@@ -74,7 +74,7 @@ class Part:
     def _batches(self) -> Iterator[pa.Table]:
         from headgate.kafka.fetch.batches import Unreadable
         from headgate.kafka.fetch.fetcher import Fetcher, Silent
-        from headgate.kafka.messages import batch_of
+        from headgate.kafka.messages import Messages
         from headgate.kafka.settings import ClientConfigError
 
         at = self.start
@@ -90,7 +90,7 @@ class Part:
         except (Unreadable, ClientConfigError) as reason:
             log.info("%s is read by librdkafka from offset %d on: %s", self.where, at, reason)
         for messages in replace(self, start=at)._messages():
-            yield batch_of(messages, self.needed)
+            yield Messages(messages).table(self.needed)
 
     def _messages(self) -> Iterator[list[Any]]:
         from confluent_kafka import Consumer

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
-from headgate.model import Config, TaskId, TopicPartition
+from headgate.model import Config, TaskId
 from headgate.pipeline.sink_chain import Output, SinkChain
-from headgate.spark.engine import SparkEngine
+from headgate.spark.lane import Lane
 from headgate.spark.range_job import RangeJobs, Ranges
-from headgate.spark.session import label
+from headgate.spark.session import Session, label
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -102,35 +104,33 @@ class RangeFrames:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RangeReader:
-    """Reads ranges for one task; on its lane, whose jobs can be cancelled."""
+class SparkRanges:
+    """Fits `tasks.ports.RangeReader`: of one task, on its lane, whose jobs can be cancelled."""
 
-    task: TaskId
-    engine: SparkEngine
-    jobs: RangeJobs
-    frames: RangeFrames | None
-    """Where the task takes the frame itself."""
+    def __init__(self, task: TaskId, session: Session, jobs: RangeJobs, frames: RangeFrames | None) -> None:
+        """`frames`: where the task takes the frame itself."""
+        self._task = task
+        self._session = session
+        self._jobs = jobs
+        self._frames = frames
+        self._lane = Lane(str(task))
 
-    def read(self, ranges: Ranges, shelf: Shelf | None) -> DataFrame | list[bytes]:
-        """A frame, or packed results. Raises what explains Spark's error."""
+    def read(self, ranges: Ranges, shelf: Shelf | None) -> Future[Any]:
+        """A frame, or packed results. Fails with what explains Spark's error."""
+        return self._lane.submit(partial(self._read, ranges, shelf))
+
+    def _read(self, ranges: Ranges, shelf: Shelf | None) -> DataFrame | list[bytes]:
         try:
-            session = self.engine.session()
-            label(session.sparkContext, str(self.task), self.task.connector)
-            if self.frames is not None:
-                return self.frames.frame(session, ranges)
-            return self.jobs.read(session.sparkContext, ranges, shelf)
+            context = self._session.context()
+            label(context, str(self._task), self._task.connector)
+            if self._frames is not None:
+                return self._frames.frame(self._session.session(), ranges)
+            return self._jobs.read(context, ranges, shelf)
         except Exception as error:
-            raise self.engine.explain(error) from error
+            raise self._session.explain(error) from error
 
+    def cancel(self) -> None:
+        self._session.cancel(str(self._task))
 
-def chunks(ranges: Ranges, most: int) -> list[dict[TopicPartition, tuple[int, int]]]:
-    """Cut so that each has at most about `most` records, every partition going forward in each."""
-    left = {where: bounds for where, bounds in ranges.items() if bounds[0] < bounds[1]}
-    cut = []
-    while left:
-        share = max(1, most // len(left))
-        chunk = {where: (start, min(start + share, end)) for where, (start, end) in left.items()}
-        cut.append(chunk)
-        left = {where: (chunk[where][1], end) for where, (_, end) in left.items() if chunk[where][1] < end}
-    return cut
+    def close(self) -> None:
+        self._lane.close()

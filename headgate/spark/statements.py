@@ -1,36 +1,28 @@
-"""Statements: the Sql transforms of a task, run by Spark between two parts of its chain.
-
-What the first part gave comes back to the worker, becomes the table `records` of a session of the task's own, and what
-the statement makes of it goes on through the next part.
-"""
+"""Statements on Spark: each is run in a session of the task's own, on the rows that came out of the part before it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from headgate.api.errors import ConnectError
 from headgate.model import EngineUnavailable, TaskSpec
-from headgate.pipeline.blob import Job, Packed, Result, Selection, pack, pack_spec, selection_job
+from headgate.pipeline.blob import Job, Selection, pack_spec, selection_job
 from headgate.pipeline.chain import Chain
 from headgate.pipeline.parts import Part, parts
-from headgate.pipeline.shelf import drop
 from headgate.pipeline.sql.relation import Relation, Relations
 from headgate.pipeline.sql.rows import Origins
 from headgate.pipeline.sql.selected import Selected
 from headgate.pipeline.sql.statement import TABLE
 from headgate.pipeline.sql.types import nullable
 from headgate.pipeline.transforms.sql import VALUE_SCHEMA
-from headgate.spark.engine import SparkEngine
 from headgate.spark.lane import Lane
-from headgate.spark.session import label
-from headgate.tasks.control import Control
-from headgate.tasks.outcomes import Outcomes, Place
-from headgate.tasks.patience import result_of
+from headgate.spark.session import Session, label
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,9 +30,6 @@ if TYPE_CHECKING:
 
     from headgate.pipeline.shelf import Shelf
     from headgate.pipeline.sink_chain import Output
-
-Where: TypeAlias = "Callable[[int], Place | None]"
-"""Of a row of a blob, where it came from; see Outcomes."""
 
 _BLOB_BYTES: Final = 2 * 1024 * 1024
 """What a statement gave is cut into pieces of this size, so that several cores share it."""
@@ -74,57 +63,45 @@ class _Cut:
     """The packed chain of the next part."""
 
 
-class Statements:
-    """Of one task. Used by the thread that puts or sends what Spark gave; Spark is called on the task's lane."""
+class SparkStatements:
+    """Fits `tasks.ports.StatementRunner`. Spark is called on a lane, whose jobs can be cancelled."""
 
-    def __init__(
-        self,
-        spec: TaskSpec,
-        engine: SparkEngine,
-        lane: Lane,
-        control: Control,
-        output: Output | None = None,
-    ) -> None:
+    def __init__(self, spec: TaskSpec, session: Session, output: Output | None) -> None:
         """`output` is that of a sink. Raises StatementFailed for what Spark's parser refuses, or what is no query."""
         self._id = spec.id
-        self._engine = engine
-        self._lane = lane
-        self._control = control
+        self._session = session
         self._output = output
+        self._lane = Lane(str(spec.id))
+        self._own: tuple[SparkSession, SparkSession] | None = None
+        """A session of the task's own, and the one it was made of."""
         found = parts(spec.chain)
         self.first = found[0].spec
         """The chain up to the first statement, or all of it."""
         for part in found[1:]:
             Chain.build(part.spec).close()  # a wrong setting is found before the first record
-        self._session = _own_session(engine) if len(found) > 1 else None
         self._cuts = [
             _Cut(part, self._relations(part), pack_spec(following.spec)) for part, following in pairwise(found)
         ]
 
-    def __bool__(self) -> bool:
-        return bool(self._cuts)
+    def __len__(self) -> int:
+        return len(self._cuts)
 
-    def after(
-        self, results: Iterable[Result], outcomes: Outcomes, shelf: Shelf | None, place: Where = lambda _: None
-    ) -> Iterable[Result]:
-        """What the whole chain gives, from what its first part gave. Raises StatementFailed, JobFailed."""
-        for cut in self._cuts:
-            tables = [table for table in (result.table() for result in results) if table.num_rows]
-            work = partial(self._run, cut, tables, shelf)
-            jobs = result_of(self._lane.submit(work), self._control) if tables else []
-            results = self._continued(jobs, outcomes, place)
-        return results
+    def select(self, index: int, tables: Sequence[pa.Table], shelf: Shelf | None) -> Future[list[Job]]:
+        """Jobs for the part behind the statement."""
+        return self._lane.submit(partial(self._run, self._cuts[index], tables, shelf))
 
-    def _continued(self, jobs: Sequence[Job], outcomes: Outcomes, place: Where) -> Iterator[Result]:
-        if not jobs:
-            return
-        done = self._engine.submit(self._id, [pack(job) for job in jobs])
-        packed: list[Packed] = result_of(done, self._control)
-        for data, job in zip(packed, jobs, strict=True):
-            drop(job.payload)
-            yield from outcomes.of(data, place)
+    def close(self) -> None:
+        self._lane.close()
 
-    # --- Spark --------------------------------------------------------------------------------------------------------
+    def _spark(self) -> SparkSession:
+        """With tables of its own: every task has one called `records`."""
+        base = self._session.session()
+        if self._own is None or self._own[1] is not base:
+            made = base.newSession()
+            # What ${...} means was settled by the config providers; Spark would look into the worker's environment.
+            made.conf.set("spark.sql.variable.substitute", "false")
+            self._own = made, base
+        return self._own[0]
 
     def _relations(self, part: Part) -> Relations:
         assert part.statement is not None
@@ -137,9 +114,9 @@ class Statements:
         """Before Spark is asked to run it: what is no query would have an effect at once."""
         from py4j.java_gateway import is_instance_of
 
-        assert self._session is not None
-        java: Any = self._session._jsparkSession
-        gateway: Any = self._session.sparkContext._gateway
+        session = self._spark()
+        java: Any = session._jsparkSession
+        gateway: Any = session.sparkContext._gateway
         waiting = [java.sessionState().sqlParser().parsePlan(text)]
         while waiting:
             node = waiting.pop()
@@ -161,8 +138,7 @@ class Statements:
         return jobs
 
     def _select(self, part: Part, relation: Relation) -> Iterator[tuple[pa.Table, Origins]]:
-        session = self._session
-        assert session is not None
+        session = self._spark()
         label(session.sparkContext, str(self._id), self._id.connector)
         try:
             frame = _query(session, part, relation)
@@ -181,18 +157,10 @@ class Statements:
         try:
             yield
         except Exception as error:
-            explained = self._engine.explain(error)
+            explained = self._session.explain(error)
             if isinstance(explained, EngineUnavailable):
                 raise explained from error
             raise StatementFailed(part, _reason(explained)) from None
-
-
-def _own_session(engine: SparkEngine) -> SparkSession:
-    """With tables of its own: every task has one called `records`."""
-    session = engine.session().newSession()
-    # What ${...} means was settled by the config providers; Spark would look into the worker's environment.
-    session.conf.set("spark.sql.variable.substitute", "false")
-    return session
 
 
 def _query(session: SparkSession, part: Part, relation: Relation) -> DataFrame:

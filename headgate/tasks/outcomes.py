@@ -1,8 +1,7 @@
-"""Outcomes: what came back from Spark for a task. Failures are told; what is to be tried again is, after its pause."""
+"""Outcomes: what came back from the engine. Failures are told; what is to be tried again is, after its pause."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from headgate.model import Offset, Partition
 from headgate.tasks.control import Control
-from headgate.tasks.patience import result_of
+from headgate.tasks.ports import Clock
 from headgate.tasks.reporter import Reporter
+from headgate.tasks.waiting import result_of
 
 if TYPE_CHECKING:
     from headgate.pipeline.blob import Packed, Result
@@ -26,12 +26,14 @@ class Outcomes:
         self,
         reporter: Reporter,
         control: Control,
+        clock: Clock,
         submit: Callable[[bytes], Future[list[Packed]]],
         pause: Callable[[float], None],
     ) -> None:
-        """`submit` gives a blob to Spark; `pause` waits, and raises when the task shall end."""
+        """`submit` gives a blob to the engine; `pause` waits, and raises when the task shall end."""
         self._reporter = reporter
         self._control = control
+        self._clock = clock
         self._submit = submit
         self._pause = pause
 
@@ -50,10 +52,10 @@ class Outcomes:
             if rest is None:
                 return
             if rest.attempts == 1:
-                began = time.monotonic()
+                began = self._clock.now()
             self._reporter.retried()
             self._pause(rest.delay_ms / 1000)
-            packed = result_of(self._submit(rest.blob((time.monotonic() - began) * 1000)), self._control)[0]
+            packed = result_of(self._submit(rest.blob((self._clock.now() - began) * 1000)), self._control)[0]
             first += rest.row
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
@@ -17,20 +16,24 @@ from headgate.pipeline.failure import Failure, Stage, class_name, message_of
 from headgate.pipeline.policy import ErrorPolicy
 from headgate.pipeline.tolerance import ToleranceExceeded
 from headgate.pipeline.trace import Traces
-from headgate.tasks.dead_letters import DeadLetters
+from headgate.tasks.control import Control
+from headgate.tasks.dead_letters import DeadLetters, ensure_topic, producer_config
+from headgate.tasks.ports import Patience, Ports
 
 if TYPE_CHECKING:
     from headgate.pipeline.sink_chain import SinkChain
 
 log = logging.getLogger(__name__)
 
-_LAST_WORDS_S: Final = 5.0
+_LAST_LETTERS_S: Final = 5.0
+_TRIES: Final = 6
+"""How often a broker that is away is asked about the dead letter queue."""
 
 
 class Reporter:
     """Of one task. May be used from any thread."""
 
-    def __init__(self, spec: TaskSpec, metrics: ErrorMetrics, may_go_on: Callable[[], bool]) -> None:
+    def __init__(self, spec: TaskSpec, metrics: ErrorMetrics, control: Control, ports: Ports) -> None:
         """Raises ConnectError when there shall be a dead letter queue and cannot be."""
         self._task = spec.id
         self._task_class = spec.task_class
@@ -39,9 +42,10 @@ class Reporter:
         self.policy = policy = ErrorPolicy.of(spec.chain.errors)
         self._letters: DeadLetters | None = None
         if policy.dead_letter_topic:
-            self._letters = DeadLetters(
-                spec, policy.dead_letter_topic, policy.dead_letter_replication, metrics, may_go_on
-            )
+            patience = Patience(lambda: not control.cancelled, control.wait, _TRIES)
+            ensure_topic(ports.topics(spec.admin, patience), policy.dead_letter_topic, policy.dead_letter_replication)
+            sender = ports.letters(producer_config(spec), f"dead-letters-{spec.id}", patience.may_go_on)
+            self._letters = DeadLetters(policy.dead_letter_topic, sender, metrics)
 
     def retried(self) -> None:
         """An attempt failed and is made again."""
@@ -73,7 +77,7 @@ class Reporter:
     def close(self) -> None:
         """Gives the letters on their way, such as that of the record that failed the task, a moment to arrive."""
         if self._letters is not None:
-            self._letters.flush(_LAST_WORDS_S)
+            self._letters.flush(_LAST_LETTERS_S)
             self._letters.close()
 
     def errant(self, chain: SinkChain) -> ErrantReporter | None:

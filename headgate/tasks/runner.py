@@ -6,56 +6,36 @@ import logging
 import threading
 import traceback
 from collections.abc import Callable
-from typing import Protocol
 
 from headgate.log import about
 from headgate.metrics import SinkMetrics, SourceMetrics, TaskMetrics, Window
 from headgate.model import ConnectorType, EngineUnavailable, TargetState, TaskId, TaskSpec
-from headgate.spark.engine import SparkEngine
 from headgate.tasks.control import Control, Stopped
+from headgate.tasks.ports import Engine, Ports, TaskListener
 from headgate.tasks.sink.loop import SinkLoop
 from headgate.tasks.source.loop import SourceLoop
-from headgate.tasks.source.offsets import OffsetsFor, Store, shared
 
 log = logging.getLogger(__name__)
 
 
-class Listener(Protocol):
-    def on_running(self) -> None: ...
-
-    def on_paused(self) -> None: ...
-
-    def on_failed(self, trace: str) -> None: ...
-
-    def on_stopped(self) -> None: ...
-
-    def on_topic(self, topic: str) -> None: ...
-
-    def await_fencing(self) -> None: ...
-
-    def confirm_start(self) -> None: ...
-
-
-class SparkTaskRunner:
+class ThreadRunner:
     """Fits `runtime.ports.TaskRunner`. `metrics` has the counters of every task that lives."""
 
-    def __init__(self, engine: SparkEngine, offsets: OffsetsFor | Store) -> None:
-        """`offsets`: one store for all tasks, or who gives each task its own."""
-        self._engine = engine
-        self._offsets_for = offsets if callable(offsets) else shared(offsets)
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
         self.metrics: dict[TaskId, TaskMetrics] = {}
 
-    def start(self, spec: TaskSpec, listener: Listener) -> TaskThread:
+    def start(self, spec: TaskSpec, listener: TaskListener) -> TaskThread:
         control = Control(paused=spec.target_state is not TargetState.STARTED)
         counters: TaskMetrics
         loop: SourceLoop | SinkLoop
         if spec.type is ConnectorType.SOURCE:
             counters = SourceMetrics(transaction_size=Window() if spec.transaction else None)
-            loop = SourceLoop(spec, control, listener, self._engine, self._offsets_for, counters)
+            loop = SourceLoop(spec, control, listener, self._ports, counters)
         else:
             counters = SinkMetrics()
-            loop = SinkLoop(spec, control, listener, self._engine, counters)
-        thread = TaskThread(spec, control, loop, listener, self._engine)
+            loop = SinkLoop(spec, control, listener, self._ports, counters)
+        thread = TaskThread(spec, control, loop, listener, self._ports.engine)
         self.metrics[spec.id] = counters
         thread.when_ended(lambda: self._forget(spec.id, counters))
         thread.start()
@@ -64,7 +44,7 @@ class SparkTaskRunner:
     def _forget(self, task: TaskId, counters: TaskMetrics) -> None:
         if self.metrics.get(task) is counters:
             del self.metrics[task]
-        self._engine.forget(task)
+        self._ports.engine.forget(task)
 
 
 class TaskThread:
@@ -75,8 +55,8 @@ class TaskThread:
         spec: TaskSpec,
         control: Control,
         loop: SourceLoop | SinkLoop,
-        listener: Listener,
-        engine: SparkEngine,
+        listener: TaskListener,
+        engine: Engine,
     ) -> None:
         self._spec = spec
         self._control = control

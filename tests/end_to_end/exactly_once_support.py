@@ -19,6 +19,7 @@ from harness import await_
 from headgate.api import SourceRecord, SourceTable, SourceTask
 from headgate.api import schema as types
 from headgate.cli.assembly import StandaloneWorker
+from headgate.cli.task_ports import task_ports
 from headgate.metrics import SourceMetrics
 from headgate.model import (
     Boundary,
@@ -35,7 +36,7 @@ from headgate.model import (
 from headgate.storage.offset_log import OffsetLog
 from headgate.storage.topic_log import TopicLog
 from headgate.storage.topic_writer import TopicWriter
-from headgate.tasks.runner import SparkTaskRunner, TaskThread
+from headgate.tasks.runner import TaskThread, ThreadRunner
 from headgate.tasks.source.offsets import OffsetsFor, shared
 
 STRING: Final = PluginSpec(PluginRef("headgate.pipeline.converters.string", "StringConverter"))
@@ -156,7 +157,7 @@ class Desk:
 class Running:
     thread: TaskThread
     desk: Desk
-    runner: SparkTaskRunner
+    runner: ThreadRunner
     spec: TaskSpec
 
     def await_event(self, name: str, times: int = 1, seconds: float = 60.0) -> None:
@@ -255,7 +256,7 @@ class Bench:
         self, spec: TaskSpec | None = None, desk: Desk | None = None, offsets: OffsetsFor | None = None
     ) -> Running:
         spec, desk = spec or self.spec(), desk or Desk()
-        runner = SparkTaskRunner(self.worker.engine, offsets or shared(self.log))
+        runner = ThreadRunner(task_ports(self.worker.engine, offsets or shared(self.log)))
         running = Running(runner.start(spec, desk), desk, runner, spec)
         self._started.append(running)
         return running

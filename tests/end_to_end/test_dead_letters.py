@@ -253,7 +253,10 @@ def test_a_source_goes_on_after_a_record_that_is_too_large_for_its_topic(
     client.create(f"{name}-out", sink_config(tmp_path / "out.txt", topic))
     await_(lambda: lines(tmp_path / "out.txt") == [*few, "and on"], "the others, in their order")
     assert client.states(name) == ("RUNNING", ["RUNNING"])
-    assert "stage 'KAFKA_PRODUCE' with class 'headgate.kafka.native.delivery.Delivery', where source" in caplog.text
+    assert (
+        "stage 'KAFKA_PRODUCE' with class 'org.apache.kafka.connect.runtime.WorkerSourceTask', where source"
+        in caplog.text
+    )
     assert f"value={large}" in caplog.text
     whats = ("failures", "errors", "records_skipped", "retries", "errors_logged")
     counts = [metric(client, name, f"total_record_{what}") for what in whats[:2]]

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from headgate.dev.broker import Broker
-from headgate.kafka.native.column_producer import ColumnProducer, RowBulk
+from headgate.kafka.native.column_producer import ColumnProducer
 from headgate.pipeline.batch import PRODUCED
 from headgate.producer import (
     CommitFailedError,
@@ -25,6 +25,7 @@ from headgate.producer import (
     TransactionAbortableError,
     TransactionalProducer,
 )
+from headgate.producer.rows import RowBulk
 
 pytestmark = [pytest.mark.broker, pytest.mark.kip(691, "exactly-once source")]
 

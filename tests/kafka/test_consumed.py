@@ -12,8 +12,9 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from headgate.dev.broker import Broker
-from headgate.kafka.native.column_producer import ColumnProducer, RowBulk
+from headgate.kafka.native.column_producer import ColumnProducer
 from headgate.producer import GroupFencedError, ProtocolBugError, TransactionalProducer
+from headgate.producer.rows import RowBulk
 
 pytestmark = [pytest.mark.broker, pytest.mark.kip(691, "consume, transform, produce")]
 

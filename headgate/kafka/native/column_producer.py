@@ -1,4 +1,4 @@
-"""A native producer for transactions that takes whole columns; `headgate.producer` decides what to do with it.
+"""A native producer for transactions that takes whole columns; `producer` decides what to do with it.
 
 It stands where confluent_kafka's Producer would, with those of its methods that a source task needs, and behaves the
 same: failed records are told to callbacks within the calls, errors are raised as KafkaException, with librdkafka's
@@ -17,12 +17,10 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from headgate.kafka.native import calls as native
 from headgate.kafka.native.calls import Message
 from headgate.kafka.native.columns import Arguments, address
-from headgate.kafka.native.rows import QUEUE_FULL, rows_of
-from headgate.producer.bulk import Refused
-from headgate.producer.reports import info_of
+from headgate.kafka.native.rows import QUEUE_FULL
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 log = logging.getLogger(__name__)
 
@@ -54,10 +52,10 @@ class ColumnProducer:
     def __init__(self, config: Mapping[str, Any]) -> None:
         """Raises KafkaException."""
         settings = dict(config)
-        self._ears = _Ears(settings.pop("on_delivery"), settings.pop("error_cb"))
+        self._callbacks = _Callbacks(settings.pop("on_delivery"), settings.pop("error_cb"))
         self._calls = native.library()
         self._topics: dict[str, int] = {}
-        self.handle = native.new_producer(settings, self._ears.put_on)
+        self.handle = native.new_producer(settings, self._callbacks.install)
 
     # --- records ------------------------------------------------------------------------------------------------------
 
@@ -89,18 +87,18 @@ class ColumnProducer:
         if code == QUEUE_FULL:
             raise BufferError("the producer's queue is full")
         if code:
-            raise KafkaException(_error(code))
+            raise KafkaException(error_of(code))
 
     # --- what came back -----------------------------------------------------------------------------------------------
 
     def poll(self, seconds: float = 0.0) -> int:
         served: int = self._calls.rd_kafka_poll(self.handle, _ms(seconds))
-        self._ears.check()
+        self._callbacks.check()
         return served
 
     def flush(self, seconds: float) -> int:
         self._calls.rd_kafka_flush(self.handle, _ms(seconds))
-        self._ears.check()
+        self._callbacks.check()
         return len(self)
 
     def purge(self) -> None:
@@ -159,7 +157,7 @@ class ColumnProducer:
             self._calls.rd_kafka_destroy_flags(handle, native.DESTROY_AT_ONCE)
 
 
-class _Ears:
+class _Callbacks:
     """librdkafka's callbacks. They do not know the producer: it could never be let go of otherwise."""
 
     def __init__(
@@ -173,7 +171,7 @@ class _Ears:
         self._c_delivery = _ON_DELIVERY(self._delivered)
         self._c_error = _ON_ERROR(self._failed)
 
-    def put_on(self, conf: int) -> None:
+    def install(self, conf: int) -> None:
         calls = native.library()
         calls.rd_kafka_conf_set_dr_msg_cb(conf, cast(self._c_delivery, c_void_p))
         calls.rd_kafka_conf_set_error_cb(conf, cast(self._c_error, c_void_p))
@@ -188,7 +186,7 @@ class _Ears:
         try:
             code = native.error_of(message)
             if code:
-                self._tell_delivery(_error(code), Report(native.bare_message_of(message)))
+                self._tell_delivery(error_of(code), Report(native.bare_message_of(message)))
         except Exception:
             log.exception("A report of a delivery was lost")
 
@@ -203,30 +201,7 @@ class _Ears:
             log.exception("An error of the producer was lost: %s", reason)
 
 
-class RowBulk:
-    """Fits `headgate.producer.bulk.Bulk`: rows of one topic for a ColumnProducer."""
-
-    def __init__(self, topic: str, rows: pa.RecordBatch) -> None:
-        self._topic = topic
-        self._rows = rows_of(topic, rows, 0)
-        self.refused = False
-        """The library itself did not take a record."""
-
-    def push(self, producer: ColumnProducer) -> int:
-        try:
-            topic = producer.topic(self._topic)
-        except KafkaException as error:
-            self.refused = True
-            raise Refused(info_of(error.args[0]), self._topic) from None
-        refused = self._rows.push(producer.handle, topic)
-        if refused:
-            self.refused = True
-            first = refused[0]
-            raise Refused(info_of(_error(first.code)), first.topic, first.partition, first.key)
-        return self._rows.left
-
-
-def _error(code: int) -> KafkaError:
+def error_of(code: int) -> KafkaError:
     return KafkaError(code, native.words(code))
 
 

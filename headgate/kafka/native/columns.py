@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from ctypes import c_char_p, c_void_p, cast
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Numbers = np.ndarray[Any, np.dtype[np.uint64]]
+
+SLICE: Final = 10_000
+"""Rows that go together: between two of these, failures are looked at."""
 
 
 def column(rows: pa.RecordBatch, name: str) -> pa.Array:
@@ -56,6 +59,21 @@ def fitting(rows: pa.RecordBatch, limit: int) -> int:
     """How many of the first rows have no more than so many bytes together; at least one. Headers do not count."""
     sizes = places(rows.column("value"))[1] + places(column(rows, "key"))[1] + np.uint64(native.RECORD_OVERHEAD)
     return max(1, int(np.searchsorted(np.cumsum(sizes), limit, side="right")))
+
+
+def slices(table: pa.Table, limit: Callable[[str], int | None]) -> Iterator[tuple[str, pa.RecordBatch, bool]]:
+    """The rows in their order, cut so that each piece is of one topic, and of no more bytes than this topic may have
+    at once, which is asked before each piece; and whether there is such a limit."""
+    for batch in table.to_batches():
+        for first, count, topic in runs(batch.column("topic")):
+            start, end = first, first + count
+            while start < end:
+                rows = batch.slice(start, min(SLICE, end - start))
+                most = limit(topic)
+                if most is not None:
+                    rows = rows.slice(0, fitting(rows, most))
+                yield topic, rows, most is not None
+                start += rows.num_rows
 
 
 _FIXED: Final = (

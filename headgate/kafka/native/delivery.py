@@ -9,12 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from headgate.api.errors import ConnectError
 from headgate.kafka.native import calls as native
 from headgate.kafka.native.calls import Message
-from headgate.kafka.native.columns import Arguments, address, column, fitting, runs
+from headgate.kafka.native.columns import Arguments, address, column, slices
 from headgate.kafka.native.oversize import Oversize
-from headgate.kafka.native.rows import QUEUE_FULL, SLICE, rows_of
+from headgate.kafka.native.rows import QUEUE_FULL, rows_of
 from headgate.kafka.settings import QUIET, ClientKind, Complaints, translate
 from headgate.model import Config
 
@@ -40,28 +39,14 @@ class Refused:
     reason: str
 
 
-class RecordRefused(ConnectError):
-    """Kafka does not take a record, however often it is sent."""
-
-    def __init__(self, refused: Refused) -> None:
-        message = refused.message
-        size = len(message.key or b"") + len(message.value or b"")
-        super().__init__(
-            f"Unrecoverable exception from producer send callback: {refused.reason},"
-            f" record of {size} bytes for topic {message.topic}"
-        )
-
-
-def refuse(refused: Refused) -> None:
-    raise RecordRefused(refused)
+class DeliveryFailed(Exception):
+    """The producer cannot send: not this record's fault, or nobody wants it sent any more."""
 
 
 class Delivery:
     """One thread sends. `send` and `flush` tell `on_refused` what Kafka refused, and let out what that raises."""
 
-    def __init__(
-        self, config: Config, may_go_on: Callable[[], bool], on_refused: Callable[[Refused], None] = refuse
-    ) -> None:
+    def __init__(self, config: Config, may_go_on: Callable[[], bool], on_refused: Callable[[Refused], None]) -> None:
         translated = translate(ClientKind.PRODUCER, config)
         if translated.ignored:
             log.info("Producer settings without meaning here are ignored: %s", ", ".join(translated.ignored))
@@ -85,34 +70,25 @@ class Delivery:
 
     def send(self, table: pa.Table) -> None:
         """Hands all rows to the producer, in order; waits where its queue is full."""
-        for batch in table.to_batches():
-            for start, count, topic in runs(batch.column("topic")):
-                self._send_run(topic, batch.slice(start, count))
+        for topic, rows, limited in slices(table, self._oversize.limit):
+            self._send_rows(topic, rows)
+            if limited:
+                self._settle()  # before the next: so no batch has more than these rows
         self._look()
 
-    def _send_run(self, topic: str, batch: pa.RecordBatch) -> None:
-        """Rows of one topic."""
+    def _send_rows(self, topic: str, batch: pa.RecordBatch) -> None:
         handle = self._topic(topic)
         if not handle:
             self._refuse_all(topic, batch)
             return
-        start = 0
-        while start < batch.num_rows:
-            limit = self._oversize.limit(topic)
-            slice = batch.slice(start, SLICE)
-            if limit is not None:
-                slice = slice.slice(0, fitting(slice, limit))
-            rows = rows_of(topic, slice, self.count)
-            while rows.left:
-                for refused in rows.push(self._handle, handle):
-                    self._refuse(refused)
-                if rows.left:
-                    self._wait_for_room()
-            self.count += slice.num_rows
-            start += slice.num_rows
-            self._look()
-            if limit is not None:
-                self._settle()  # before the next: so no batch has more than these rows
+        rows = rows_of(topic, batch, self.count)
+        while rows.left:
+            for refused in rows.push(self._handle, handle):
+                self._refuse(refused)
+            if rows.left:
+                self._wait_for_room()
+        self.count += batch.num_rows
+        self._look()
 
     def _send_again(self, messages: list[Message]) -> None:
         """A group that was refused as part of a larger one."""
@@ -145,13 +121,13 @@ class Delivery:
         self._serve(100)
         self.check()
         if not self._may_go_on():
-            raise ConnectError("Given up on while the producer's queue was full")
+            raise DeliveryFailed("Given up on while the producer's queue was full")
 
     def _refuse(self, message: Message) -> None:
         """The library does not even send it."""
         reason = native.words(message.code)
         if message.code not in _OF_THE_RECORD:
-            raise ConnectError(f"Unrecoverable exception trying to send: {reason}, record for topic {message.topic}")
+            raise DeliveryFailed(f"Unrecoverable exception trying to send: {reason}, record for topic {message.topic}")
         self._refused.append(Refused(message, reason))
 
     def _refuse_all(self, topic: str, rows: pa.RecordBatch) -> None:
@@ -190,7 +166,7 @@ class Delivery:
             self._refused.append(Refused(message, native.words(message.code)))
 
     def _fail(self, reason: str) -> None:
-        self._failure = self._failure or ConnectError(f"The producer failed for good: {reason}")
+        self._failure = self._failure or DeliveryFailed(f"The producer failed for good: {reason}")
 
     def check(self) -> None:
         if self._failure is not None:
@@ -208,7 +184,7 @@ class Delivery:
         """Waits for Kafka's answer to all that was sent, for as long as it takes."""
         while not self.flush(1.0):
             if not self._may_go_on():
-                raise ConnectError("Given up on while Kafka was slow to take what it had refused in larger batches")
+                raise DeliveryFailed("Given up on while Kafka was slow to take what it had refused in larger batches")
 
     def flush(self, seconds: float) -> bool:
         """Waits until Kafka has everything that it takes; False when it has not within this time."""

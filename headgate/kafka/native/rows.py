@@ -14,8 +14,6 @@ from headgate.kafka.native.columns import Arguments, column, places
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SLICE: Final = 10_000
-"""Rows that go together: between two of these, failures are looked at."""
 QUEUE_FULL: Final = -184
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Collection, Mapping
 
 from headgate.api.task import FrameSinkTask, SinkTask, TableSinkTask
-from headgate.kafka.consumer import Partitions
 from headgate.metrics import SinkMetrics
 from headgate.model import TaskSpec, TopicPartition
+from headgate.tasks.ports import Clock, Consumer
 from headgate.tasks.reporter import Reporter
 from headgate.tasks.sink.context import RuntimeSinkContext
+from headgate.tasks.sink.state import SinkState
 
 log = logging.getLogger(__name__)
 
@@ -24,63 +24,67 @@ class Commits:
         spec: TaskSpec,
         task: SinkTask | TableSinkTask | FrameSinkTask,
         context: RuntimeSinkContext,
-        partitions: Partitions,
+        consumer: Consumer,
         reporter: Reporter,
         metrics: SinkMetrics,
+        clock: Clock,
     ) -> None:
         self._task = task
         self._context = context
-        self._partitions = partitions
+        self._consumer = consumer
         self._reporter = reporter
         self._metrics = metrics
+        self._clock = clock
         self._every_s = spec.flush_interval_ms / 1000
         self._patience_s = spec.flush_timeout_ms / 1000
-        self._next = time.monotonic() + self._every_s
+        self._next = clock.now() + self._every_s
 
     @property
     def due(self) -> bool:
-        return time.monotonic() >= self._next
+        return self._clock.now() >= self._next
 
-    def commit(self, closing: Collection[TopicPartition] = ()) -> bool:
+    @property
+    def due_in(self) -> float:
+        return max(self._next - self._clock.now(), 0.0)
+
+    def commit(self, state: SinkState, closing: Collection[TopicPartition] = ()) -> tuple[SinkState, bool]:
         """Commits what was put and what the task allows. What Kafka does not take is tried again at the next interval.
 
         False when the task refused: what was put since it let offsets pass comes again, from there or from where the
         task says that it is. Partitions that are `closing` come again to whoever has them next."""
-        self._next = time.monotonic() + self._every_s
+        began = self._clock.now()
+        self._next = began + self._every_s
         # What the task wants to get again is not done.
-        current = {**self._partitions.positions, **self._context.wished}
-        if not current:
-            return True
-        began = time.monotonic()
+        current = {**state.positions, **self._context.wished}
         # Before the task is asked: what it writes to its own system may be final.
-        if not self._dead_letters_arrived(began):
-            return True
+        if not current or not self._dead_letters_arrived(began):
+            return state, True
         try:
             allowed = self._task.pre_commit(dict(current))
         except Exception:
             log.exception("The task refused to commit: going back to what it let pass last")
             self._metrics.committed(began, ok=False)
-            back = {**self._partitions.safe, **self._context.take_seeks()}
-            self._partitions.rewind({where: offset for where, offset in back.items() if where not in closing})
-            return False
+            back = {**state.safe, **self._context.take_seeks()}
+            again = {where: offset for where, offset in back.items() if where not in closing}
+            self._consumer.seek(again)
+            return state.rewound(again), False
         passed = _within(allowed, current)
-        self._partitions.safe |= passed
+        state = state.allowed(passed)
         if not self._dead_letters_arrived(began):
-            return True
-        committed = self._partitions.committed
-        wanted = {where: offset for where, offset in passed.items() if committed.get(where) != offset}
+            return state, True
+        wanted = state.uncommitted(passed)
         if not wanted:
             self._metrics.commit_skips += 1
-            return True
+            return state, True
         try:
-            self._partitions.commit(wanted)
+            self._consumer.commit(wanted)
         except Exception as error:
             log.warning("Offsets could not be committed, will try again: %s", error)
             self._metrics.committed(began, ok=False)
-            return True
+            return state, True
         self._metrics.commit_seq += 1
         self._metrics.committed(began, ok=True)
-        return True
+        return state.has_committed(wanted), True
 
     def _dead_letters_arrived(self, began: float) -> bool:
         if self._reporter.flush(self._patience_s):

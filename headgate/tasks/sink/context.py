@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
-from headgate.kafka.consumer import Partitions
 from headgate.model import TopicPartition
 from headgate.tasks.reporter import ErrantReporter
 
 
 class RuntimeSinkContext:
-    """Fits `headgate.api.SinkTaskContext`. Wishes are noted and granted between two batches."""
+    """Fits `headgate.api.SinkTaskContext`. Wishes are noted, and granted by the loop between two batches."""
 
     def __init__(
-        self, config: Mapping[str, str], partitions: Partitions, reporter: ErrantReporter | None = None
+        self,
+        config: Mapping[str, str],
+        assigned: Callable[[], frozenset[TopicPartition]],
+        reporter: ErrantReporter | None = None,
     ) -> None:
         self.config = config
         self.reporter = reporter
-        self._partitions = partitions
+        self._assigned = assigned
         self._seeks: dict[TopicPartition, int] = {}
         self._timeout_s: float | None = None
         self._commit_requested = False
+        self._resumed = False
         self.paused: frozenset[TopicPartition] = frozenset()
-        self._resumed: frozenset[TopicPartition] = frozenset()
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
-        return self._partitions.assigned
+        return self._assigned()
 
     def offset(self, partition: TopicPartition, offset: int) -> None:
         self._seeks[partition] = offset
@@ -39,7 +41,7 @@ class RuntimeSinkContext:
 
     def resume(self, *partitions: TopicPartition) -> None:
         self.paused -= set(partitions)
-        self._resumed |= set(partitions)
+        self._resumed = True
 
     def request_commit(self) -> None:
         self._commit_requested = True
@@ -54,10 +56,15 @@ class RuntimeSinkContext:
         requested, self._commit_requested = self._commit_requested, False
         return requested
 
+    def take_resumed(self) -> bool:
+        """Whether partitions were resumed since this was asked last."""
+        resumed, self._resumed = self._resumed, False
+        return resumed
+
     @property
     def wished(self) -> dict[TopicPartition, int]:
         """Where the task wants to go on instead, of the partitions that it has."""
-        held = self._partitions.assigned
+        held = self._assigned()
         return {where: offset for where, offset in self._seeks.items() if where in held}
 
     def take_seeks(self, partitions: Collection[TopicPartition] | None = None) -> dict[TopicPartition, int]:
@@ -66,15 +73,3 @@ class RuntimeSinkContext:
         taken = {where: offset for where, offset in wished.items() if partitions is None or where in partitions}
         self._seeks = {where: offset for where, offset in wished.items() if where not in taken}
         return taken
-
-    def apply(self) -> None:
-        """Grants what was wished for."""
-        held = self._partitions.assigned
-        seeks = self.take_seeks()
-        if seeks:
-            self._partitions.rewind(seeks)
-        if self.paused & held:
-            self._partitions.pause_some(sorted(self.paused & held))
-        if self._resumed:
-            self._resumed = frozenset()
-            self._partitions.resume(self.paused)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headgate.api.task import SourceTable, SourceTask
-from headgate.kafka.native.delivery import Delivery
 from headgate.metrics import SourceMetrics
 from headgate.model import Offset, Partition, TaskSpec
 from headgate.tasks.control import Control, Stopped
+from headgate.tasks.ports import Ports
 from headgate.tasks.reporter import Reporter
 from headgate.tasks.source.batch import Batch, Made
 from headgate.tasks.source.polled import Polled
@@ -32,12 +31,14 @@ class AtLeastOnce:
         self,
         spec: TaskSpec,
         control: Control,
+        ports: Ports,
         offsets: TaskOffsets,
         metrics: SourceMetrics,
         task: SourceTask,
         reporter: Reporter,
     ) -> None:
         self._spec = spec
+        self._clock = ports.clock
         self._control = control
         self._offsets = offsets
         self._metrics = metrics
@@ -45,15 +46,17 @@ class AtLeastOnce:
         self._tells_records = type(task).commit_record is not SourceTask.commit_record
         self._reporter = reporter
         self._refusals = Refusals(reporter, metrics)
-        self._delivery = Delivery(spec.producer, lambda: not control.cancelled, self._refusals)
+        self._sender = ports.sender(spec.producer, lambda: not control.cancelled, self._refusals)
         self._unstored: dict[str, tuple[Partition, Offset]] = {}
-        self._next_commit = time.monotonic() + spec.flush_interval_ms / 1000
+        self._next_commit = self._clock.now() + spec.flush_interval_ms / 1000
 
-    def take(self, batch: Batch, made: Iterable[Made]) -> None:
-        for table, origin in made:
-            self._metrics.written.add(table.num_rows)
-            self._refusals.expect(self._delivery.count, table, origin)
-            self._delivery.send(table)
+    def add(self, made: Made) -> None:
+        table, origin = made
+        self._metrics.written.add(table.num_rows)
+        self._refusals.expect(self._sender.count, table, origin)
+        self._sender.send(table)
+
+    def end(self, batch: Batch) -> None:
         for polled in batch.polled:
             self._unstored |= {repr(partition): (partition, offset) for partition, offset in polled.offsets}
             self._metrics.active -= polled.rows
@@ -63,18 +66,18 @@ class AtLeastOnce:
             self._arrived(self._spec.flush_timeout_ms / 1000)
 
     def due(self) -> float | None:
-        return max(self._next_commit - time.monotonic(), 0.0) if self._unstored else None
+        return max(self._next_commit - self._clock.now(), 0.0) if self._unstored else None
 
-    def tend(self) -> None:
-        if time.monotonic() >= self._next_commit:
+    def commit_if_due(self) -> None:
+        if self._clock.now() >= self._next_commit:
             self.settle()
 
     def settle(self) -> None:
         """A failure is tried again at the next interval."""
-        self._next_commit = time.monotonic() + self._spec.flush_interval_ms / 1000
+        self._next_commit = self._clock.now() + self._spec.flush_interval_ms / 1000
         if not self._unstored:
             return
-        began = time.monotonic()
+        began = self._clock.now()
         seconds = self._spec.flush_timeout_ms / 1000
         if not (self._arrived(seconds) and self._reporter.flush(seconds)) or self._control.cancelled:
             log.warning("Kafka has not acknowledged all records yet: offsets are not stored this time")
@@ -96,11 +99,11 @@ class AtLeastOnce:
 
     def close(self) -> None:
         """What is not acknowledged yet is forgotten; its offsets were not stored."""
-        self._delivery.close()
+        self._sender.close()
 
     def _arrived(self, seconds: float) -> bool:
         """Whether Kafka has answered for all that was sent, after this time at the most."""
-        arrived = self._delivery.flush(seconds)
+        arrived = self._sender.flush(seconds)
         if arrived:
             self._refusals.forget()
         return arrived

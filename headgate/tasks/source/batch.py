@@ -1,8 +1,8 @@
-"""A batch of a source on its way through Spark: what was polled, and what comes of it."""
+"""A batch of a source on its way through the engine: what was polled, and what comes of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -60,19 +60,21 @@ class Batch:
 
 
 class Outlet(Protocol):
-    """Where a source's batches go when Spark is done with them. Used by the pump's thread only."""
+    """Where a source's batches go when the engine is done with them. Used by the pump's thread only."""
 
     forbidden: str | None
     """A topic that the task must not write to."""
 
-    def take(self, batch: Batch, made: Iterable[Made]) -> None:
-        """`made` is what Spark gives, and may make wait for it."""
+    def add(self, made: Made) -> None:
+        """A part of the batch that ends next, in order."""
+
+    def end(self, batch: Batch) -> None:
+        """All of the batch was added."""
 
     def due(self) -> float | None:
-        """Seconds until it shall be tended, if nothing comes before; None: it need not be."""
+        """Seconds until something is to be committed, if nothing comes before; None: it need not be."""
 
-    def tend(self) -> None:
-        """Does what is due."""
+    def commit_if_due(self) -> None: ...
 
     def settle(self) -> None:
         """Stores the offsets of everything that it took, as far as it can."""

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from headgate.api.record import SourceRecord
 from headgate.api.task import SourceTable, SourceTask
 from headgate.metrics import SourceMetrics
 from headgate.model import Boundary, Offset, Partition, TaskSpec
-from headgate.producer import ProducerError
+from headgate.producer.errors import ProducerError
 from headgate.tasks.control import Control, Rewind, Stopped
+from headgate.tasks.ports import Clock
 from headgate.tasks.reporter import Reporter
 from headgate.tasks.source.batch import Batch, Made
 from headgate.tasks.source.polled import End, Polled
 from headgate.tasks.source.transactions import Transactions
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from headgate.tasks.source.offsets import TaskOffsets
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ class ExactlyOnce:
         self,
         spec: TaskSpec,
         control: Control,
+        clock: Clock,
         offsets: TaskOffsets,
         metrics: SourceMetrics,
         task: SourceTask,
@@ -49,6 +51,7 @@ class ExactlyOnce:
         longest = spec.transaction.interval_ms / 1000 if self._boundary is Boundary.INTERVAL else _JOIN_S
         self._longest = min(longest, transactions.timeout / 2)
         self._control = control
+        self._clock = clock
         self._offsets = offsets
         self._metrics = metrics
         self._task = task
@@ -57,18 +60,23 @@ class ExactlyOnce:
         self._transactions = transactions
         self._pending: dict[str, tuple[Partition, Offset]] = {}
         self._records: list[SourceRecord] = []
+        self._tables: list[pa.Table] = []
+        """Of the batch that ends next."""
         self._rows = 0
         self._since: float | None = None
         """When the first batch of the transaction came; None: none has."""
         self._goes_on = False
 
-    def take(self, batch: Batch, made: Iterable[Made]) -> None:
-        # All of it before anything is sent: no transaction stays open for Spark, or for a record that is tried again.
-        tables = [table for table, _ in made]
+    def add(self, made: Made) -> None:
+        # Sent when all of the batch is there: no transaction stays open for a record that is tried again.
+        self._tables.append(made[0])
+
+    def end(self, batch: Batch) -> None:
+        tables, self._tables = self._tables, []
         if self._control.cancelled:
             raise Stopped("given up on before its records were sent")
         if self._since is None:
-            self._since = time.monotonic()
+            self._since = self._clock.now()
         if batch.end is End.ABORT:
             log.info("A transaction is aborted, as the task has asked for")
             self._transactions.abort()
@@ -84,9 +92,9 @@ class ExactlyOnce:
     def due(self) -> float | None:
         if self._boundary is Boundary.CONNECTOR or self._since is None:
             return None
-        return max(self._since + self._longest - time.monotonic(), 0.0)
+        return max(self._since + self._longest - self._clock.now(), 0.0)
 
-    def tend(self) -> None:
+    def commit_if_due(self) -> None:
         if self.due() == 0.0:
             self._commit()
 
@@ -100,7 +108,7 @@ class ExactlyOnce:
 
     def failed(self, error: BaseException) -> BaseException:
         if isinstance(error, ProducerError):
-            self._metrics.committed(time.monotonic(), ok=False)
+            self._metrics.committed(self._clock.now(), ok=False)
         failure = self._transactions.give_up(error)
         self._goes_on = isinstance(failure, Rewind)
         return failure
@@ -119,7 +127,7 @@ class ExactlyOnce:
         """Everything that was taken since the last time, with its offsets."""
         if self._since is None:
             return
-        began = time.monotonic()
+        began = self._clock.now()
         offsets: list[tuple[Partition, Offset | None]] = list(self._pending.values())
         if offsets or self._transactions.is_open:
             self._await_letters()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -14,12 +13,12 @@ from headgate.api.record import SourceRecord
 from headgate.api.task import SourceTable, SourceTask
 from headgate.metrics import SourceMetrics
 from headgate.model import Boundary, TaskSpec
-from headgate.spark.engine import SparkEngine
 from headgate.tasks.control import Control, Reassigned, Rewind
+from headgate.tasks.ports import Ports, TaskListener
 from headgate.tasks.source.at_least_once import AtLeastOnce
 from headgate.tasks.source.batch import Outlet
 from headgate.tasks.source.exactly_once import ExactlyOnce
-from headgate.tasks.source.offsets import OffsetsFor, TaskOffsets
+from headgate.tasks.source.offsets import TaskOffsets
 from headgate.tasks.source.polled import Polled
 from headgate.tasks.source.pump import Pump
 from headgate.tasks.source.transaction_requests import TransactionRequests
@@ -27,7 +26,6 @@ from headgate.tasks.source.transactions import Transactions
 
 if TYPE_CHECKING:
     from headgate.tasks.reporter import Reporter
-    from headgate.tasks.runner import Listener
 
 log = logging.getLogger(__name__)
 
@@ -61,16 +59,15 @@ class SourceLoop:
         self,
         spec: TaskSpec,
         control: Control,
-        listener: Listener,
-        engine: SparkEngine,
-        offsets_for: OffsetsFor,
+        listener: TaskListener,
+        ports: Ports,
         metrics: SourceMetrics,
     ) -> None:
         self._spec = spec
         self._control = control
         self._listener = listener
-        self._engine = engine
-        self._offsets_for = offsets_for
+        self._ports = ports
+        self._clock = ports.clock
         self._metrics = metrics
         self._task: SourceTask | None = None
         self._requests: TransactionRequests | None = None
@@ -89,15 +86,15 @@ class SourceLoop:
             self._wait_paused()
         if control.stopping:
             return
-        self._engine.ready(lambda: control.stopping)
+        self._ports.engine.ready(lambda: control.stopping)
         with ExitStack() as closing:
             transactions = None
             if self._spec.transaction is not None:
-                transactions = Transactions(self._spec, control, self._listener)
+                transactions = Transactions(self._spec, control, self._listener, self._ports)
                 closing.callback(transactions.close)
                 transactions.open()
             # Only now: what others may have had open is settled, nothing older can still come.
-            offsets = self._offsets_for(self._spec)
+            offsets = self._ports.offsets(self._spec)
             closing.callback(offsets.close)
             try:
                 self._live_again_and_again(offsets, transactions)
@@ -116,7 +113,7 @@ class SourceLoop:
                 self._metrics.active = 0
                 if control.stopping:
                     return
-                pause = transactions.bear(rewind)
+                pause = transactions.retry_delay(rewind)
                 if control.paused:
                     self._wait_paused()
                 elif pause:
@@ -136,10 +133,10 @@ class SourceLoop:
 
         def outlet(reporter: Reporter) -> Outlet:
             if transactions is None:
-                return AtLeastOnce(spec, control, offsets, self._metrics, task, reporter)
-            return ExactlyOnce(spec, control, offsets, self._metrics, task, reporter, transactions)
+                return AtLeastOnce(spec, control, self._ports, offsets, self._metrics, task, reporter)
+            return ExactlyOnce(spec, control, self._clock, offsets, self._metrics, task, reporter, transactions)
 
-        pump = Pump(spec, control, self._listener, self._engine, self._metrics, task, outlet)
+        pump = Pump(spec, control, self._listener, self._ports, self._metrics, task, outlet)
         try:
             task.start(dict(spec.config))
             pump.start()
@@ -180,7 +177,7 @@ class SourceLoop:
         self._metrics.resume()
 
     def _poll(self, task: SourceTask) -> list[Polled]:
-        began = time.monotonic()
+        began = self._clock.now()
         try:
             found = task.poll()
         except RetriableError as error:
@@ -191,7 +188,7 @@ class SourceLoop:
             return []
         count = _length(found)
         if count:
-            self._metrics.poll_ms.add((time.monotonic() - began) * 1000)
+            self._metrics.poll_ms.add((self._clock.now() - began) * 1000)
             self._metrics.batch_size.add(count)
             self._metrics.polled.add(count)
         if self._requests is not None:

@@ -1,7 +1,7 @@
-"""The pump of a source task: what was polled, through Spark, to its outlet, in order.
+"""The pump of a source task: what was polled, through the pipeline, to its outlet, in order.
 
 It has a thread of its own: a source may block in `poll` for as long as it likes, and what it polled before must not
-wait for that. While Spark runs one batch, the one before it is being sent and the next one polled.
+wait for that. While the engine has one batch, the one before it is being sent and the next one polled.
 """
 
 from __future__ import annotations
@@ -17,25 +17,24 @@ from headgate.api.task import SourceTable, SourceTask
 from headgate.log import about
 from headgate.metrics import SourceMetrics
 from headgate.model import TaskSpec
-from headgate.spark.engine import SparkEngine
-from headgate.spark.lane import Lane
 from headgate.tasks.control import Control, Rewind, Stopped
 from headgate.tasks.outcomes import Outcomes
-from headgate.tasks.patience import result_of, sit_out
+from headgate.tasks.ports import Patience, Ports, TaskListener
 from headgate.tasks.reporter import Reporter
 from headgate.tasks.source.batch import Batch, Made, Origin, Outlet
 from headgate.tasks.source.polled import Polled, cut, ended, joined
 from headgate.tasks.source.topics import Topics
+from headgate.tasks.statements import Statements
+from headgate.tasks.waiting import result_of, sit_out
 
 if TYPE_CHECKING:
     from headgate.pipeline.blob import Job, Packed, Result
     from headgate.pipeline.shelf import Shelf
-    from headgate.tasks.runner import Listener
 
 _BUFFER_BYTES: Final = 64 * 1024 * 1024
 """Polled and not yet on its way: more than this makes `poll` wait."""
 _BATCH_BYTES: Final = 16 * 1024 * 1024
-"""Most of it that one Spark job takes."""
+"""Most of it that is under way together."""
 _OWN_OFFSETS: Final = "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
 
 
@@ -44,29 +43,28 @@ class Pump:
         self,
         spec: TaskSpec,
         control: Control,
-        listener: Listener,
-        engine: SparkEngine,
+        listener: TaskListener,
+        ports: Ports,
         metrics: SourceMetrics,
         task: SourceTask,
         outlet: Callable[[Reporter], Outlet],
     ) -> None:
         from headgate.pipeline.blob import pack_spec
-        from headgate.spark.statements import Statements
 
         self._spec = spec
         self._control = control
         self._listener = listener
-        self._engine = engine
+        self._engine = ports.engine
+        self._clock = ports.clock
         self._metrics = metrics
         self._task = task
-        self._lane = Lane(str(spec.id))
-        self._statements = Statements(spec, engine, self._lane, control)
+        self._statements = Statements(self._engine.statements(spec, None), spec.id, self._engine, control)
         self._chain = pack_spec(self._statements.first)
         self._shelf: Shelf | None = None
-        self._reporter = Reporter(spec, metrics.errors, lambda: not control.cancelled)
-        self._outcomes = Outcomes(self._reporter, control, self._resubmit, self._wait_to_retry)
+        self._reporter = Reporter(spec, metrics.errors, control, ports)
+        self._outcomes = Outcomes(self._reporter, control, self._clock, self._resubmit, self._wait_to_retry)
         self._outlet = outlet(self._reporter)
-        self._creation = Topics(spec, control)
+        self._creation = Topics(spec, control, ports.topics(spec.admin, self._patience()))
         self._condition = threading.Condition()
         self._buffer: deque[Polled] = deque()
         self._buffered = 0
@@ -75,6 +73,10 @@ class Pump:
         self._failure: BaseException | None = None
         self._topics: set[str] = set()
         self._thread = threading.Thread(target=self._run, name=f"pump-{spec.id}", daemon=True)
+
+    def _patience(self) -> Patience:
+        control = self._control
+        return Patience(lambda: not control.cancelled, lambda seconds: sit_out(seconds, control, self._clock))
 
     # --- from the task's thread ---------------------------------------------------------------------------------------
 
@@ -117,7 +119,7 @@ class Pump:
             self._closing = True
             self._buffer.clear()
             self._condition.notify_all()
-        self._lane.close()
+        self._statements.close()
         if self._thread.ident is None:  # it never came to that
             self._outlet.close()
 
@@ -154,7 +156,7 @@ class Pump:
                 self._hand_over(batch)
             under_way = following
             if under_way:
-                self._outlet.tend()
+                self._outlet.commit_if_due()
                 continue
             if self._closing and not self._draining:
                 return
@@ -166,7 +168,7 @@ class Pump:
                     self._draining = False
                     self._condition.notify_all()
             else:
-                self._outlet.tend()
+                self._outlet.commit_if_due()
 
     def _take(self, wait: bool) -> tuple[list[Polled], bool]:
         """What was polled, up to one job's worth, and whether more is waiting; nothing, if there is other work."""
@@ -183,7 +185,7 @@ class Pump:
             return taken, bool(self._buffer)
 
     def _submit(self, polled: Sequence[Polled], more: bool) -> list[Batch]:
-        """One job for all; a batch ends where its task ends a transaction."""
+        """All of it together; a batch ends where its task ends a transaction."""
         from headgate.pipeline.blob import pack
 
         parts = [(part, self._jobs(part)) for part in ended(polled)]
@@ -214,7 +216,9 @@ class Pump:
     def _hand_over(self, batch: Batch) -> None:
         from headgate.pipeline.shelf import drop
 
-        self._outlet.take(batch, self._made(batch))
+        for made in self._made(batch):
+            self._outlet.add(made)
+        self._outlet.end(batch)
         for payload in batch.payloads:
             drop(payload)
 
@@ -242,7 +246,7 @@ class Pump:
         if not batch.rows:
             return
         first = 0
-        results: list[Packed] = result_of(batch.results, self._control, self._outlet.tend)
+        results: list[Packed] = result_of(batch.results, self._control, self._outlet.commit_if_due)
         for data, rows in zip(results[batch.first :], batch.rows, strict=False):
             at = first
             for result in self._outcomes.of(data, lambda row, first=first: batch.place(first + row)):  # type: ignore[misc]
@@ -255,7 +259,7 @@ class Pump:
 
     def _wait_to_retry(self, seconds: float) -> None:
         try:
-            sit_out(seconds, self._control, self._outlet.tend)
+            sit_out(seconds, self._control, self._clock, self._outlet.commit_if_due)
         except Stopped:
             self._outlet.settle()  # what was sent before
             raise

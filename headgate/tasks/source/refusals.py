@@ -7,17 +7,32 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from headgate.api.errors import ConnectError
 from headgate.api.record import SourceRecord
-from headgate.kafka.native.delivery import Delivery, RecordRefused, Refused
 from headgate.metrics import SourceMetrics
 from headgate.pipeline.failure import Failure, Polled, Stage, class_name, message_of, shown_record
 from headgate.pipeline.trace import Traces
+from headgate.tasks.ports import RefusedRecord
 from headgate.tasks.reporter import Reporter
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _MOST_BYTES: Final = 64 * 1024 * 1024
+_PRODUCER: Final = "org.apache.kafka.connect.runtime.WorkerSourceTask"
+"""What Apache's workers name for records that their producer could not send."""
+
+
+class RecordRefused(ConnectError):
+    """Kafka does not take a record, however often it is sent."""
+
+    def __init__(self, refused: RefusedRecord) -> None:
+        message = refused.message
+        size = len(message.key or b"") + len(message.value or b"")
+        super().__init__(
+            f"Unrecoverable exception from producer send callback: {refused.reason},"
+            f" record of {size} bytes for topic {message.topic}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +72,8 @@ class Refusals:
         self._sent.clear()
         self._bytes = 0
 
-    def __call__(self, refused: Refused) -> None:
-        """For Delivery. Raises RecordRefused where that is not tolerated, after it was reported all the same."""
+    def __call__(self, refused: RefusedRecord) -> None:
+        """For a Sender. Raises RecordRefused where that is not tolerated, after it was reported all the same."""
         policy, message = self._reporter.policy, refused.message
         self._metrics.written.add(-1)
         error = RecordRefused(refused)
@@ -70,14 +85,12 @@ class Refusals:
             message.timestamp,
             message.key,
             message.value,
-            message.headers,
+            tuple(message.headers),
             shown_record(origin) if origin and policy.log and policy.log_records else "",
         )
         trace = Traces().of(error) if policy.keeps_traces else ()
         name = class_name(RecordRefused)
-        self._reporter.failed(
-            Failure(Stage.KAFKA_PRODUCE, class_name(Delivery), name, message_of(error), trace, record)
-        )
+        self._reporter.failed(Failure(Stage.KAFKA_PRODUCE, _PRODUCER, name, message_of(error), trace, record))
         if not policy.tolerant:
             raise error
 

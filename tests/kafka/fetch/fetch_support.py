@@ -13,7 +13,7 @@ from wire_support import ALL
 
 from headgate.dev.broker import Broker
 from headgate.kafka.fetch.fetcher import Fetcher
-from headgate.kafka.messages import batch_of
+from headgate.kafka.messages import Messages
 from headgate.model import TopicPartition
 
 Rows = list[dict[str, Any]]
@@ -84,7 +84,7 @@ def consumed(broker: Broker, where: TopicPartition, start: int, end: int, isolat
                     found.append(message)
     finally:
         consumer.close()
-    return batch_of(found, ALL).to_pylist()  # type: ignore[no-any-return]
+    return Messages(found).table(ALL).to_pylist()  # type: ignore[no-any-return]
 
 
 def end_of(broker: Broker, where: TopicPartition) -> int:

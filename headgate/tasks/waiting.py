@@ -1,14 +1,15 @@
-"""Patience: how a task waits, for Spark or for time to pass, and yet hears at once when it shall end."""
+"""How a task waits, for the engine or for time to pass, and yet hears at once when it shall end."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Final, TypeVar
 
+from headgate.model import EngineUnavailable
 from headgate.tasks.control import Control, Stopped
+from headgate.tasks.ports import Clock, Engine
 
 T = TypeVar("T")
 
@@ -16,7 +17,7 @@ _LOOK_S: Final = 0.5
 
 
 def result_of(future: Future[T], control: Control, meanwhile: Callable[[], None] | None = None) -> T:
-    """What Spark found, however long it takes; `meanwhile` is called now and then. Raises Stopped when the task is
+    """What the engine found, however long it takes; `meanwhile` is called now and then. Raises Stopped when the task is
     given up on: a task that was asked to stop still wants its result."""
     while True:
         try:
@@ -31,10 +32,23 @@ def result_of(future: Future[T], control: Control, meanwhile: Callable[[], None]
                 meanwhile()
 
 
-def sit_out(seconds: float, control: Control, meanwhile: Callable[[], None] | None = None) -> None:
+def insist(
+    ask: Callable[[], Future[T]], engine: Engine, control: Control, meanwhile: Callable[[], None] | None = None
+) -> T:
+    """The same, asked anew when the engine has died meanwhile and there is a new one. What is asked has no effects."""
+    while True:
+        try:
+            return result_of(ask(), control, meanwhile)
+        except EngineUnavailable:
+            if control.cancelled:
+                raise
+            engine.ready(lambda: control.cancelled)  # raises when it is not coming back
+
+
+def sit_out(seconds: float, control: Control, clock: Clock, meanwhile: Callable[[], None] | None = None) -> None:
     """Waits before something is tried again. Raises Stopped as soon as the task is asked to stop."""
-    until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > 0:
+    until = clock.now() + seconds
+    while (left := until - clock.now()) > 0:
         if not control.wait(min(left, _LOOK_S)):
             raise Stopped("asked to stop before something was to be tried again")
         if meanwhile is not None:

@@ -1,0 +1,33 @@
+"""What tasks work with, joined: Spark for an engine, Kafka's clients, the worker's offsets."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from headgate.kafka.admin_clients import admin_client
+from headgate.kafka.asking import Asker
+from headgate.kafka.consumer import GroupConsumer
+from headgate.kafka.native.delivery import Delivery
+from headgate.kafka.sender import Sender
+from headgate.kafka.topics import TopicAdmin
+from headgate.model import Config
+from headgate.producer.rows import RowProducer
+from headgate.spark.engine import SparkEngine
+from headgate.tasks.ports import Patience, Ports
+from headgate.tasks.source.offsets import OffsetsFor
+
+
+def task_ports(engine: SparkEngine, offsets: OffsetsFor) -> Ports:
+    return Ports(
+        engine=engine,
+        offsets=offsets,
+        consumer=GroupConsumer,
+        sender=Delivery,
+        transactional=RowProducer,
+        letters=Sender,
+        topics=_topics,
+    )
+
+
+def _topics(admin: Config, patience: Patience) -> TopicAdmin:
+    return TopicAdmin(partial(admin_client, admin), Asker(patience.may_go_on, patience.pause, tries=patience.tries))

@@ -1,0 +1,92 @@
+"""Puts: what the pipeline made of a batch, given to the sink task, again and again where that is asked for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from headgate.api.errors import RetriableError
+from headgate.api.task import FrameSinkTask, SinkTask, TableSinkTask
+from headgate.metrics import SinkMetrics
+from headgate.model import EngineUnavailable
+from headgate.tasks.control import Control
+from headgate.tasks.outcomes import Outcomes
+from headgate.tasks.ports import Clock, Engine
+from headgate.tasks.sink.context import RuntimeSinkContext
+from headgate.tasks.statements import Statements
+
+if TYPE_CHECKING:
+    from headgate.pipeline.blob import Packed
+    from headgate.pipeline.shelf import Shelf
+
+log = logging.getLogger(__name__)
+
+_RETRY_S: Final = 1.0
+
+
+class Puts:
+    """Used by the task's thread alone."""
+
+    def __init__(
+        self,
+        task: SinkTask | TableSinkTask | FrameSinkTask,
+        engine: Engine,
+        statements: Statements,
+        outcomes: Outcomes,
+        context: RuntimeSinkContext,
+        metrics: SinkMetrics,
+        control: Control,
+        clock: Clock,
+        wait: Callable[[float], None],
+    ) -> None:
+        """`wait` sits out a pause before something is tried again; it raises when there is nothing to try any more."""
+        self._task = task
+        self._engine = engine
+        self._statements = statements
+        self._outcomes = outcomes
+        self._context = context
+        self._metrics = metrics
+        self._control = control
+        self._clock = clock
+        self._wait = wait
+
+    def results(self, packed: Iterable[Packed], shelf: Shelf | None) -> None:
+        """What the pipeline made of the blobs of a batch. Raises JobFailed."""
+        made = (result for data in packed for result in self._outcomes.of(data))
+        results = self._statements.after(made, self._outcomes, shelf)
+        if isinstance(self._task, FrameSinkTask):
+            import pyarrow as pa
+
+            tables = [result.table() for result in results]
+            if tables:  # a statement may leave nothing
+                table = pa.concat_tables(tables)
+                self.content(lambda: self._engine.frame(table), table.num_rows)
+            return
+        for result in results:
+            content = result.records() if isinstance(self._task, SinkTask) else result.table()
+            self.content(lambda content=content: content, result.count)  # type: ignore[misc]
+
+    def content(self, content: Callable[[], Any], count: int) -> None:
+        """The same again after RetriableError, or when the engine of a frame has died, until it goes, or the task is
+        asked to stop, or partitions go."""
+        while True:
+            began = self._clock.now()
+            try:
+                self._task.put(content())
+                break
+            except RetriableError as error:
+                self._metrics.errors.retries += 1
+                pause = self._context.take_timeout(_RETRY_S)
+                log.warning("put() failed and is tried again in %.1f s: %s", pause, error)
+                self._wait(pause)
+            except Exception as error:
+                if not isinstance(self._task, FrameSinkTask):
+                    raise
+                explained = self._engine.explain(error)
+                if not isinstance(explained, EngineUnavailable):
+                    raise
+                log.warning("put() is tried again when there is a new session: %s", explained)
+                self._engine.ready(lambda: self._control.stopping)
+        self._metrics.put_ms.add((self._clock.now() - began) * 1000)
+        self._metrics.sent.add(count)
