@@ -12,7 +12,7 @@ from headgate.api.config import ConfigDef
 from headgate.cli.task_ports import task_ports
 from headgate.cli.version import commit
 from headgate.jars.find import find_java
-from headgate.jars.jars import SPARK_KAFKA, fetch
+from headgate.jars.jars import SPARK_KAFKA, cache_folder, fetch
 from headgate.kafka.settings import ClientKind, translate
 from headgate.rest.app import build_admin_app, build_app
 from headgate.rest.exposition import exposition
@@ -55,6 +55,7 @@ class Parts:
             jars=lambda: fetch(SPARK_KAFKA),
             require_java=find_java,
             plugin_folders=self.plugins.folders,
+            cache=cache_folder(),
         )
 
     def for_herder(self, runner: ThreadRunner) -> dict[str, Any]:

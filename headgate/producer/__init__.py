@@ -1,6 +1,5 @@
 """Transactional producer whose errors say what can be done (KIP-691). Usable alone; see docs/producer.md."""
 
-from headgate.producer.codes import Operation
 from headgate.producer.errors import (
     ApplicationRecoverableError,
     AuthenticationError,
@@ -17,6 +16,7 @@ from headgate.producer.errors import (
     InvalidConfigurationError,
     KafkaErrorInfo,
     KafkaFault,
+    Operation,
     OperationTimeoutError,
     ProduceFailedError,
     ProducerClosedError,

@@ -8,8 +8,7 @@ from typing import Final
 
 from headgate.producer import codes
 from headgate.producer import errors as e
-from headgate.producer.codes import Operation
-from headgate.producer.errors import NO_RECORDS, FailedRecords, FailureType, KafkaErrorInfo
+from headgate.producer.errors import NO_RECORDS, FailedRecords, FailureType, KafkaErrorInfo, Operation
 
 _REPEATABLE: Final = {
     Operation.INIT: e.OperationTimeoutError,

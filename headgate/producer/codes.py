@@ -6,31 +6,16 @@ Not asked here: the flags that librdkafka puts on an error, and what happened be
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final
 
 from confluent_kafka import KafkaError
 
 from headgate.producer import errors as e
-from headgate.producer.errors import FailureType, KafkaErrorInfo
+from headgate.producer.errors import FailureType, KafkaErrorInfo, Operation
 
 REJECTED: Final = FailureType.MESSAGE_REJECTED
 UNDELIVERED: Final = FailureType.DELIVERY_FAILED
 TRANSACTION: Final = FailureType.TRANSACTION_FAILED
-
-
-class Operation(StrEnum):
-    """The call in which an error came to light."""
-
-    CREATE = "create"
-    INIT = "init"
-    BEGIN = "begin"
-    SEND = "send"
-    SEND_OFFSETS = "send_offsets"
-    FLUSH = "flush"
-    COMMIT = "commit"
-    ABORT = "abort"
-    CLOSE = "close"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,22 @@ raised bare, and leave the producer as it is. So do TypeError and ValueError.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Any, Final
+
+
+class Operation(StrEnum):
+    """The call in which an error came to light."""
+
+    CREATE = "create"
+    INIT = "init"
+    BEGIN = "begin"
+    SEND = "send"
+    SEND_OFFSETS = "send_offsets"
+    FLUSH = "flush"
+    COMMIT = "commit"
+    ABORT = "abort"
+    CLOSE = "close"
 
 
 class FailureType(Enum):

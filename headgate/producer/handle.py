@@ -11,8 +11,7 @@ from confluent_kafka import KafkaException, Producer
 
 from headgate.producer import codes
 from headgate.producer.classify import Situation, classify
-from headgate.producer.codes import Operation
-from headgate.producer.errors import KafkaErrorInfo, KafkaFault
+from headgate.producer.errors import KafkaErrorInfo, KafkaFault, Operation
 from headgate.producer.reports import Hints, Reports, info_of
 from headgate.producer.settings import ONLY_FAILURES, Settings
 from headgate.producer.watchdog import Overrun, aside, within

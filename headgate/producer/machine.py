@@ -11,11 +11,11 @@ from typing import Any, Final, NoReturn
 
 from headgate.producer import codes
 from headgate.producer.classify import Situation, as_commit_failed, build, classify, needs_new_handle
-from headgate.producer.codes import Operation
 from headgate.producer.errors import (
     FatalProducerError,
     KafkaErrorInfo,
     KafkaFault,
+    Operation,
     OperationTimeoutError,
     ProducerClosedError,
     ProducerError,

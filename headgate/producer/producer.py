@@ -14,11 +14,11 @@ from confluent_kafka import KafkaException, Message, TopicPartition
 from headgate.producer import codes
 from headgate.producer.bulk import Bulk, Refused
 from headgate.producer.classify import build
-from headgate.producer.codes import Operation
 from headgate.producer.errors import (
     GroupFencedError,
     KafkaErrorInfo,
     KafkaFault,
+    Operation,
     OperationTimeoutError,
     ProducerStateError,
     TransactionAbortableError,

@@ -39,12 +39,13 @@ class SparkEngine:
         self,
         raw: Mapping[str, str],
         jars: Callable[[], Sequence[Path]],
-        require_java: Callable[[], object],
+        require_java: Callable[[], Path],
         plugin_folders: Sequence[str] = (),
+        cache: Path | None = None,
     ) -> None:
-        """`raw` is the worker file. Raises ConfigError."""
+        """`raw` is the worker file; `cache` a folder for what makes later starts quicker. Raises ConfigError."""
         settings, residents = settings_of(raw)
-        self._session = Session(settings, jars, require_java, plugin_folders)
+        self._session = Session(settings, jars, require_java, plugin_folders, cache)
         self._residents = Residents(self._session, residents)
         self._shelves: Path | None = None
         if on_this_machine(settings["spark.master"]):

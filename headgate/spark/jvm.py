@@ -43,8 +43,9 @@ def _relay(process: subprocess.Popen[bytes]) -> None:
                 log.warning("%s", text)
 
 
-def forget() -> None:
-    """PySpark keeps its JVM in class attributes and cannot start a second one while they are set."""
+def forget(seconds: float = 10.0) -> None:
+    """Lets go of the JVM, which ends by that, at the latest after so many seconds. PySpark keeps it in class attributes
+    and cannot start a second one while they are set."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -66,4 +67,9 @@ def forget() -> None:
         except Exception as error:  # it is dead already
             log.debug("Closing the gateway of a dead JVM: %s", error)
         gateway.proc.stdin.close()
-        gateway.proc.wait(10)
+        try:
+            gateway.proc.wait(seconds)
+        except subprocess.TimeoutExpired:
+            log.warning("The Spark driver JVM did not end within %.0f s and is killed", seconds)
+            gateway.proc.kill()
+            gateway.proc.wait()

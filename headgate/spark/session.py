@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headgate.model import EngineUnavailable
 from headgate.spark import jvm
+from headgate.spark.archive import ClassArchive
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 
 _RETRY_MOST_S: Final = 60.0
 _SHORT_LIFE_S: Final = 60.0
+_ARCHIVE_S: Final = 60.0
+"""The first JVM writes its class data archive when it ends."""
 _TRIES: Final = 5
 """So many short lives or failed starts in a row, and whoever waits is told."""
 
@@ -37,10 +40,14 @@ class Session:
         self,
         settings: Mapping[str, str],
         jars: Callable[[], Sequence[Path]],
-        require_java: Callable[[], object],
+        require_java: Callable[[], Path],
         plugin_folders: Sequence[str] = (),
+        cache: Path | None = None,
     ) -> None:
+        """`cache`: where a class data archive is kept, if one shall be."""
         self._settings = settings
+        self._cache = cache
+        self._archive: ClassArchive | None = None
         self._jars = jars
         self._require_java = require_java
         self._folders = plugin_folders
@@ -87,7 +94,9 @@ class Session:
                 context.stop()
             except Exception as error:  # its JVM went first, e.g. because the whole group of processes was told to end
                 log.info("The Spark session was gone already: %s", error)
-            jvm.forget()
+            jvm.forget(_ARCHIVE_S)
+            if self._archive is not None:
+                self._archive.keep()
 
     def explain(self, error: Exception) -> Exception:
         """What an exception out of a Spark call really means: the session's end, or what it says."""
@@ -178,12 +187,15 @@ class Session:
             self._problem = None
 
     def _create(self) -> SparkContext:
-        self._require_java()
+        java = self._require_java()
         jars = self._jars()
         # The executors must import what this process imports.
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         from pyspark import SparkConf, SparkContext
+        from pyspark.find_spark_home import _find_spark_home as find_spark_home
 
+        if self._cache is not None:
+            self._archive = ClassArchive.of(self._cache, java, Path(find_spark_home(), "jars"))
         conf = SparkConf(loadDefaults=False).setAll(list(self._all_settings(jars).items()))
         context = SparkContext(conf=conf, gateway=jvm.launch(conf))
         # When the JVM dies, this server of PySpark's would print a traceback of its own.
@@ -198,7 +210,10 @@ class Session:
         logging_config = resources.files("headgate.spark").joinpath("log4j2.properties")
         # Batches are large and short-lived, which suits the throughput collector; G1 was slower in the one trial made.
         options = settings.get("spark.driver.extraJavaOptions", "-XX:+UseParallelGC")
-        settings["spark.driver.extraJavaOptions"] = f"{options} -Dlog4j2.configurationFile=file:{logging_config}"
+        shared = self._archive.options() if self._archive is not None else ""
+        settings["spark.driver.extraJavaOptions"] = (
+            f"{options} {shared} -Dlog4j2.configurationFile=file:{logging_config}"
+        )
         if self._folders:
             paths = [*self._folders, settings.get("spark.executorEnv.PYTHONPATH", "")]
             settings["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(filter(None, paths))

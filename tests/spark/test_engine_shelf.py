@@ -13,7 +13,7 @@ from headgate.spark.engine import SparkEngine
 
 
 def engine(master: str, folder: Path) -> SparkEngine:
-    return SparkEngine({"spark.master": master, "spark.local.dir": str(folder)}, list, lambda: None)
+    return SparkEngine({"spark.master": master, "spark.local.dir": str(folder)}, list, lambda: Path("java"))
 
 
 def shelves(folder: Path) -> list[Path]:

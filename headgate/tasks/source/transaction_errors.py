@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from headgate.api.errors import ConnectError
 from headgate.model import TaskSpec
-from headgate.producer import (
+from headgate.producer.errors import (
     AuthenticationError,
     ClusterAuthorizationError,
     GroupAuthorizationError,
     GroupFencedError,
+    Operation,
     ProducerError,
     ProducerFencedError,
     TopicAuthorizationError,
@@ -16,7 +17,6 @@ from headgate.producer import (
     TransactionTimedOutError,
     UnsupportedFeatureError,
 )
-from headgate.producer.codes import Operation
 
 _TOO_LONG_FOR_BROKER = 50
 
