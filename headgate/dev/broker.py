@@ -14,8 +14,9 @@ from headgate.dev import ports, server_config
 from headgate.dev.guarded import GuardedProcess
 from headgate.dev.server_config import Listener
 from headgate.dev.server_log import ServerLog
+from headgate.jars.archive import ClassArchive
 from headgate.jars.find import find_java
-from headgate.jars.jars import KAFKA_BROKER, fetch
+from headgate.jars.jars import KAFKA_BROKER, cache_folder, fetch
 from headgate.jars.lock import FileLock
 
 _NO_PROPERTIES: Final[Mapping[str, str]] = {}
@@ -74,6 +75,7 @@ class Broker:
         self._lock: FileLock | None = None
         self._log: ServerLog | None = None
         self._process: GuardedProcess | None = None
+        self._archive: ClassArchive | None = None
         self._cluster_id = ""
 
     # What it is
@@ -138,7 +140,9 @@ class Broker:
         self._stop_process()  # what is left of one that died by itself
         try:
             self._take_folder()
-            self._start([str(java), "-cp", os.pathsep.join(map(str, jars))])
+            classes = os.pathsep.join(map(str, jars))
+            self._archive = ClassArchive.of(self._cache or cache_folder(), "kafka", java, [classes])
+            self._start([str(java), "-cp", classes])
         except BaseException:
             self.stop()
             raise
@@ -248,7 +252,14 @@ class Broker:
     def _launch(self, kafka: list[str]) -> None:
         assert self._lock is not None
         self._log = ServerLog(self.data / "logs")
-        flags = [f"-Xmx{self._heap}", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:+ExitOnOutOfMemoryError"]
+        assert self._archive is not None
+        flags = [
+            *self._archive.options(),
+            f"-Xmx{self._heap}",
+            "-XX:+UseG1GC",
+            "-XX:MaxGCPauseMillis=20",
+            "-XX:+ExitOnOutOfMemoryError",
+        ]
         # The native parts of zstd and snappy are unpacked there and outlive a SIGKILL: not in everybody's /tmp.
         flags += ["-Djava.awt.headless=true", f"-Djava.io.tmpdir={self.data / 'tmp'}", *self._logging()]
         self._process = GuardedProcess(
@@ -292,3 +303,5 @@ class Broker:
         if self._process is not None:
             self._process.stop()
             self._process = None
+            if self._archive is not None:
+                self._archive.keep()

@@ -15,9 +15,9 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from headgate.jars.archive import ClassArchive
 from headgate.model import EngineUnavailable
 from headgate.spark import jvm
-from headgate.spark.archive import ClassArchive
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -195,7 +195,8 @@ class Session:
         from pyspark.find_spark_home import _find_spark_home as find_spark_home
 
         if self._cache is not None:
-            self._archive = ClassArchive.of(self._cache, java, Path(find_spark_home(), "jars"))
+            jars_of_spark = sorted(map(str, Path(find_spark_home(), "jars").iterdir()))
+            self._archive = ClassArchive.of(self._cache, "spark", java, jars_of_spark)
         conf = SparkConf(loadDefaults=False).setAll(list(self._all_settings(jars).items()))
         context = SparkContext(conf=conf, gateway=jvm.launch(conf))
         # When the JVM dies, this server of PySpark's would print a traceback of its own.
@@ -210,7 +211,7 @@ class Session:
         logging_config = resources.files("headgate.spark").joinpath("log4j2.properties")
         # Batches are large and short-lived, which suits the throughput collector; G1 was slower in the one trial made.
         options = settings.get("spark.driver.extraJavaOptions", "-XX:+UseParallelGC")
-        shared = self._archive.options() if self._archive is not None else ""
+        shared = " ".join(self._archive.options()) if self._archive is not None else ""
         settings["spark.driver.extraJavaOptions"] = (
             f"{options} {shared} -Dlog4j2.configurationFile=file:{logging_config}"
         )
