@@ -53,7 +53,7 @@ format: setup  ## write the code as ruff wants it
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup  ## one table beside Apache Kafka Connect; ARGS="rates once" chooses rows; see docs/performance.md
+bench: setup  ## one table beside Apache Kafka Connect; ARGS="latency start" chooses rows; see docs/performance.md
 	@echo "==> bench: by turns on one broker; nothing else should run on this machine"
 	$(BENCH)/table.py $(ARGS)
 

@@ -1,6 +1,6 @@
 """Headgate beside Apache Kafka Connect 4.3.1: one table, one run, one broker, by turns.
 
-`make bench` runs it all; `make bench ARGS="rates once"` chooses rows, and smaller sizes make it quicker. Each turn
+`make bench` runs it all; `make bench ARGS="latency start"` chooses rows, and smaller sizes make it quicker. Each turn
 has a worker process of its own, and nothing else runs. What counts is the ratio of the medians: figures of one machine
 mean little. docs/performance.md says what each row means.
 """
@@ -20,10 +20,13 @@ from pathlib import Path
 from typing import Final
 
 from burst import burst
+from connectors import busy, idle
 from exactly_once import exactly_once
+from latency import latency
 from peer import CONNECT
 from rates import rates
 from side import APACHE, HEADGATE, KINDS
+from start import start
 from topics import Topics
 from turn import WIDTH, Figure, Inputs, Quantity, Row, Sizes, Turn
 
@@ -31,8 +34,12 @@ from headgate.dev.broker import Broker
 from headgate.jars.jars import fetch
 
 ROWS: Final[dict[str, Row]] = {
+    "latency": latency,
+    "busy": busy,
+    "idle": idle,
     "rates": rates,
     "once": exactly_once,
+    "start": start,
     "burst": burst,
 }
 BY_NAME_ONLY: Final = frozenset({"burst"})
@@ -107,14 +114,16 @@ def main() -> None:
     parser.add_argument("rows", nargs="*", metavar="row", help="which to measure; all but burst unless told")
     parser.add_argument("--rounds", type=int, default=3, help="of each row (3)")
     parser.add_argument("--lines", type=int, default=2_000_000, help="of rates and once (2,000,000)")
-    parser.add_argument("--connectors", type=int, help="of burst (200)")
+    parser.add_argument("--records", type=int, default=200, help="of latency, one at a time (200)")
+    parser.add_argument("--seconds", type=float, default=30, help="that busy and idle are watched (30)")
+    parser.add_argument("--connectors", type=int, help="of busy (100), burst (200) and idle (300)")
     parser.add_argument("--only", choices=KINDS, help="measure one side alone")
     parser.add_argument("--markdown", action="store_true", help="print the table as docs/performance.md has it")
     chosen = parser.parse_args()
     if unknown := [row for row in chosen.rows if row not in ROWS]:
         parser.error(f"no such row: {', '.join(unknown)}; there are {', '.join(ROWS)}")
     rows = chosen.rows or [row for row in ROWS if row not in BY_NAME_ONLY]
-    sizes = Sizes(chosen.lines, 0, 0, chosen.connectors)
+    sizes = Sizes(chosen.lines, chosen.records, chosen.seconds, chosen.connectors)
     kinds = (chosen.only,) if chosen.only else KINDS
     load = os.getloadavg()[0]
     lines: dict[str, Line] = {}
