@@ -22,6 +22,7 @@ class Process:
 
     pid: int
     parent: int
+    session: int
     start: int
     ticks: int
     """Of the processor, also for the children that it has waited for."""
@@ -36,7 +37,7 @@ class Process:
             return None
         state, *fields = text[text.rindex(")") + 2 :].split()  # the name before it may hold anything
         numbers = [int(field) for field in fields[:19]]
-        return cls(pid, numbers[0], numbers[18], sum(numbers[10:14]), numbers[16], state == "Z")
+        return cls(pid, numbers[0], numbers[2], numbers[18], sum(numbers[10:14]), numbers[16], state == "Z")
 
     def lives(self) -> bool:
         now = Process.read(self.pid)
@@ -45,18 +46,22 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A look at one moment. What ended since, and was waited for, is still in the processor time of its parent, so that
-    the difference of two looks is all that was used between them."""
+    """The leader of a session and its offspring at one moment. What ended since, and was waited for, is still in the
+    processor time of its parent, so that the difference of two looks is all that was used between them."""
 
     members: tuple[Process, ...]
 
     @classmethod
     def of(cls, root: int) -> Self:
         known = [each for each in map(Process.read, _pids()) if each is not None]
-        found = [each for each in known if each.pid == root]
-        for parent in found:  # grows on the way
-            found += [each for each in known if each.parent == parent.pid]
-        return cls(tuple(found))
+        # Whose parent has died is somebody else's child by now, but still in the session.
+        found = {each.pid: each for each in known if root in (each.pid, each.session)}
+        waiting = list(found)
+        for parent in waiting:  # grows on the way
+            children = {each.pid: each for each in known if each.parent == parent and each.pid not in found}
+            found |= children
+            waiting += children
+        return cls(tuple(found.values()))
 
     @property
     def cpu_s(self) -> float:
