@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BENCH := PYTHONPATH=$(CURDIR) $(BIN)/python bench
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -53,21 +54,21 @@ format: setup  ## write the code as ruff wants it
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup  ## throughput each way on this machine; see docs/performance.md
-	@echo "==> bench: lines per second, file to Kafka and Kafka to file"
-	$(BIN)/python bench/files.py $(ARGS)
+bench: setup  ## one table beside Apache Kafka Connect; ARGS="latency start" chooses rows; see docs/performance.md
+	@echo "==> bench: by turns on one broker; nothing else should run on this machine"
+	$(BENCH)/table.py $(ARGS)
 
 bench-producer: setup  ## transactions of our producer beside a bare confluent-kafka loop
 	@echo "==> bench-producer: records per second in transactions of 10,000 and 100,000"
-	$(BIN)/python bench/transactions.py $(ARGS)
+	$(BENCH)/transactions.py $(ARGS)
 
 bench-burst: setup  ## two hundred connectors at once, beside Apache Kafka Connect
 	@echo "==> bench-burst: until every connector and task of a burst runs"
-	$(BIN)/python bench/burst.py $(ARGS)
+	$(BENCH)/table.py burst $(ARGS)
 
 bench-exactly-once: setup  ## exactly-once lines per second, beside Apache Kafka Connect
 	@echo "==> bench-exactly-once: file to Kafka, records and offsets in one transaction"
-	$(BIN)/python bench/exactly_once.py $(ARGS)
+	$(BENCH)/table.py once $(ARGS)
 
 torture: setup  ## breaks a cluster for 15 minutes while it delivers exactly once; ARGS="--seconds 60 --faults 8" is shorter
 	@echo "==> torture: kills, restarts, time-outs, rebalances; then every line is counted"
