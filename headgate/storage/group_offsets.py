@@ -11,10 +11,11 @@ import confluent_kafka
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from headgate.kafka.admin_clients import AdminClients, wait
+from headgate.kafka.asking import Backoff, ask_for, passes
 from headgate.kafka.settings import ClientConfigError, ClientKind, translate
 from headgate.model import Config, TopicPartition
 from headgate.runtime.ports import GroupNotEmpty
-from headgate.storage.admin_clients import PASSING, AdminClients, wait
 from headgate.storage.librdkafka import delete_group_offsets
 
 T = TypeVar("T")
@@ -112,16 +113,8 @@ class KafkaGroupOffsets:
         """Until it succeeds, fails for good or takes too long: librdkafka does not repeat all that it could. Every
         attempt here may be made twice, for it says how things shall be and not how they shall change."""
         client = self._clients.get(admin)
-        deadline = time.monotonic() + self._timeout if deadline is None else deadline
-        pause = 0.05
-        while True:
-            try:
-                return attempt(client, max(deadline - time.monotonic(), 0.1))
-            except KafkaException as error:
-                if _code(error) not in PASSING or time.monotonic() + pause > deadline:
-                    raise
-            time.sleep(pause)
-            pause = min(pause * 2, 1.0)
+        seconds = self._timeout if deadline is None else deadline - time.monotonic()
+        return ask_for(seconds, lambda left: attempt(client, left), Backoff(0.05, 2.0, most=1.0))
 
 
 def _ours(partition: confluent_kafka.TopicPartition) -> TopicPartition:
@@ -137,7 +130,7 @@ def _raise_first(errors: Mapping[TopicPartition, KafkaError | None]) -> None:
     """The error that decides what the caller can do: members first, then what will not pass, then what will."""
     found = [(partition, error) for partition, error in errors.items() if error is not None]
     if found:
-        found.sort(key=lambda each: (each[1].code() not in _NOT_EMPTY, each[1].code() in PASSING))
+        found.sort(key=lambda each: (each[1].code() not in _NOT_EMPTY, passes(each[1])))
         partition, error = found[0]
         raise KafkaException(KafkaError(error.code(), f"{error.str()} ({partition})"))
 
@@ -150,8 +143,6 @@ def _in_kafkas_words(task: str) -> Iterator[None]:
         code, name, text = _code(error), error.args[0].name(), error.args[0].str()
         kind = GroupNotEmpty if code in _NOT_EMPTY else GroupOffsetsError
         raise kind(f"Kafka did not {task}: {text} [{name}]") from error
-    except TimeoutError as error:
-        raise GroupOffsetsError(f"Kafka did not {task}: no answer in time") from error
     except ClientConfigError as error:
         raise GroupOffsetsError(str(error)) from error
     except (

@@ -12,8 +12,8 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewTopic
 
+from headgate.kafka.admin_clients import wait
 from headgate.model import Config
-from headgate.storage.admin_clients import wait
 
 T = TypeVar("T")
 

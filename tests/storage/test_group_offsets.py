@@ -13,10 +13,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from headgate.kafka.admin_clients import AdminClients
 from headgate.model import TopicPartition
 from headgate.runtime.ports import GroupNotEmpty, GroupOffsets
 from headgate.storage import group_offsets
-from headgate.storage.admin_clients import AdminClients
 from headgate.storage.cluster_id import cluster_id
 from headgate.storage.group_offsets import GroupOffsetsError, KafkaGroupOffsets
 

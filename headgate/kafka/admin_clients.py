@@ -1,15 +1,15 @@
-"""AdminClients: one Kafka admin client for each distinct configuration, for as long as somebody uses it."""
+"""Admin clients: made, waited for, and kept, one for each distinct configuration, for as long as somebody uses it."""
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from headgate.kafka.settings import QUIET, ClientKind, translate
@@ -17,16 +17,27 @@ from headgate.model import Config
 
 T = TypeVar("T")
 
-_log: Final = logging.getLogger(__name__)
+_LOOK_S: Final = 0.1
 
-# Errors that go away by themselves: the broker of the group is starting or has just changed.
-PASSING: Final = frozenset(
-    {
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-    }
-)
+
+def admin_client(settings: Config, **callbacks: Callable[[KafkaError], None]) -> AdminClient:
+    """For settings by Apache's names. Raises ClientConfigError, or KafkaException if the client cannot start."""
+    config: dict[str, Any] = {**QUIET, **translate(ClientKind.ADMIN, settings).config, **callbacks}
+    return AdminClient(config)
+
+
+def wait(client: AdminClient, answer: Future[T], seconds: float, may_go_on: Callable[[], bool] = lambda: True) -> T:
+    """What a client's question is answered with. Serves the client's log and token callbacks meanwhile. Raises
+    KafkaException, that it took too long too."""
+    deadline = time.monotonic() + seconds
+    while True:
+        client.poll(0)
+        left = deadline - time.monotonic()
+        try:
+            return answer.result(min(_LOOK_S, max(left, 0.0)))
+        except TimeoutError:
+            if left <= 0 or not may_go_on():
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
 
 
 @dataclass(slots=True)
@@ -87,16 +98,3 @@ class AdminClients:
             if self._clients:
                 self._schedule()
         dropped.clear()  # here, and not under the lock: closing a client takes time
-
-
-def wait(client: AdminClient, future: Future[T], timeout: float) -> T:
-    """The future's result; TimeoutError if it does not come. Serves the client's log and token callbacks meanwhile."""
-    deadline = time.monotonic() + timeout
-    while True:
-        client.poll(0)
-        left = deadline - time.monotonic()
-        try:
-            return future.result(min(0.1, max(left, 0.0)))
-        except TimeoutError:
-            if future.done() or left <= 0:
-                raise
