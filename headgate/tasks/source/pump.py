@@ -10,10 +10,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from headgate.api.errors import ConnectError
 from headgate.api.task import SourceTable, SourceTask
+from headgate.kafka.admin_clients import admin_client
+from headgate.kafka.asking import Asker
+from headgate.kafka.topics import TopicAdmin
 from headgate.log import about
 from headgate.metrics import SourceMetrics
 from headgate.model import TaskSpec
@@ -68,7 +72,8 @@ class Pump:
         self._reporter = Reporter(spec, metrics.errors, lambda: not control.cancelled)
         self._outcomes = Outcomes(self._reporter, control, self._resubmit, self._wait_to_retry)
         self._outlet = outlet(self._reporter)
-        self._creation = Topics(spec, control)
+        asker = Asker(lambda: not control.cancelled, partial(sit_out, control=control))
+        self._creation = Topics(spec, TopicAdmin(partial(admin_client, spec.admin), asker))
         self._condition = threading.Condition()
         self._buffer: deque[Polled] = deque()
         self._buffered = 0
