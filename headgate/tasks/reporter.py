@@ -7,9 +7,14 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from headgate.api.record import SinkRecord
+from headgate.kafka.admin_clients import admin_client
+from headgate.kafka.asking import Asker
+from headgate.kafka.sender import Sender
+from headgate.kafka.topics import TopicAdmin
 from headgate.metrics import ErrorMetrics
 from headgate.model import TaskSpec
 from headgate.pipeline.dead_letter import DeadLetter
@@ -17,7 +22,7 @@ from headgate.pipeline.failure import Failure, Stage, class_name, message_of
 from headgate.pipeline.policy import ErrorPolicy
 from headgate.pipeline.tolerance import ToleranceExceeded
 from headgate.pipeline.trace import Traces
-from headgate.tasks.dead_letters import DeadLetters
+from headgate.tasks.dead_letters import DeadLetters, ensure_topic, producer_config
 
 if TYPE_CHECKING:
     from headgate.pipeline.sink_chain import SinkChain
@@ -25,12 +30,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LAST_WORDS_S: Final = 5.0
+_TRIES: Final = 6
+"""How often a broker that is away is asked about the dead letter queue."""
 
 
 class Reporter:
     """Of one task. May be used from any thread."""
 
-    def __init__(self, spec: TaskSpec, metrics: ErrorMetrics, may_go_on: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        spec: TaskSpec,
+        metrics: ErrorMetrics,
+        may_go_on: Callable[[], bool],
+        pause: Callable[[float], object] = time.sleep,
+    ) -> None:
         """Raises ConnectError when there shall be a dead letter queue and cannot be."""
         self._task = spec.id
         self._task_class = spec.task_class
@@ -39,9 +52,7 @@ class Reporter:
         self.policy = policy = ErrorPolicy.of(spec.chain.errors)
         self._letters: DeadLetters | None = None
         if policy.dead_letter_topic:
-            self._letters = DeadLetters(
-                spec, policy.dead_letter_topic, policy.dead_letter_replication, metrics, may_go_on
-            )
+            self._letters = _dead_letters(spec, policy, metrics, Asker(may_go_on, pause, tries=_TRIES))
 
     def retried(self) -> None:
         """An attempt failed and is made again."""
@@ -79,6 +90,13 @@ class Reporter:
     def errant(self, chain: SinkChain) -> ErrantReporter | None:
         """For the context of a sink task (KIP-610)."""
         return ErrantReporter(self, chain, self._task_class) if self.policy.reports else None
+
+
+def _dead_letters(spec: TaskSpec, policy: ErrorPolicy, metrics: ErrorMetrics, asker: Asker) -> DeadLetters:
+    admin = TopicAdmin(partial(admin_client, spec.admin), asker)
+    ensure_topic(admin, policy.dead_letter_topic, policy.dead_letter_replication)
+    sender = Sender(producer_config(spec), f"dead-letters-{spec.id}", asker.may_go_on)
+    return DeadLetters(policy.dead_letter_topic, sender, metrics)
 
 
 class ErrantReporter:

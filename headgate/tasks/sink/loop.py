@@ -131,7 +131,7 @@ class SinkLoop:
         self._most = int(spec.consumer.get("max.poll.records", 0)) or (
             _MOST_RECORDS if isinstance(self._task, SinkTask) else _MOST_ROWS
         )
-        self._reporter = Reporter(spec, self._metrics.errors, lambda: not self._control.cancelled)
+        self._reporter = Reporter(spec, self._metrics.errors, lambda: not self._control.cancelled, self._control.wait)
         self._outcomes = Outcomes(self._reporter, self._control, self._resubmit, self._wait_to_retry)
         self._partitions = Partitions(spec.consumer, self._opened, self._closing, self._lost)
         self._context = RuntimeSinkContext(spec.config, self._partitions, self._reporter.errant(self._sink))

@@ -69,7 +69,7 @@ class Pump:
         self._statements = Statements(spec, engine, rides, self._lane, control)
         self._chain = pack_spec(self._statements.first)
         self._shelf: Shelf | None = None
-        self._reporter = Reporter(spec, metrics.errors, lambda: not control.cancelled)
+        self._reporter = Reporter(spec, metrics.errors, lambda: not control.cancelled, control.wait)
         self._outcomes = Outcomes(self._reporter, control, self._resubmit, self._wait_to_retry)
         self._outlet = outlet(self._reporter)
         asker = Asker(lambda: not control.cancelled, partial(sit_out, control=control))
