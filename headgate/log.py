@@ -1,11 +1,13 @@
-"""Log lines that say which connector or task they are about, `[orders|task-0]`, and tell no secrets."""
+"""Log lines that say which connector or task they are about, `[orders|task-0]`, tell no secrets, and repeat little."""
 
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
@@ -13,6 +15,9 @@ from typing import Final
 from headgate.model import TaskId
 
 _context: Final[ContextVar[str]] = ContextVar("headgate_log_context", default="")
+
+_AGAIN_S: Final = 60.0
+_DETAILS: Final = re.compile(r"\(after [^)]*\)|\d+ms")
 
 FORMAT: Final = "[%(asctime)s] %(levelname)s %(context)s%(message)s (%(name)s)"
 
@@ -104,3 +109,24 @@ def configure(level: str = "INFO") -> None:
     # Libraries speak up only when something is wrong.
     for noisy in ("py4j", "pyspark", "uvicorn.error", "asyncio", "httpx2", "httpcore2"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+
+
+class Complaints:
+    """A client whose broker is away repeats itself many times a second. Each complaint is logged when it is new, and
+    then once a minute, with how often it came, for as long as it comes."""
+
+    def __init__(self, log: logging.Logger, who: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._log = log
+        self._who = who
+        self._clock = clock
+        self._said: dict[str, tuple[float, int]] = {}
+
+    def say(self, text: str) -> None:
+        what = _DETAILS.sub("", text)
+        now = self._clock()
+        at, unsaid = self._said.get(what, (-_AGAIN_S, 0))
+        if now - at < _AGAIN_S:
+            self._said[what] = at, unsaid + 1
+            return
+        self._said[what] = now, 0
+        self._log.warning("%s: %s%s", self._who, text, f" (and {unsaid} times more)" if unsaid else "")

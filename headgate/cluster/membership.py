@@ -25,7 +25,7 @@ from headgate.cluster.leader import Election
 from headgate.cluster.protocol import Assignment, Joined, MalformedMessage, MemberState
 from headgate.cluster.pulse import Pulse
 from headgate.cluster.work import Work
-from headgate.kafka.complaints import Complaints
+from headgate.log import Complaints
 
 log = logging.getLogger(__name__)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -11,13 +10,17 @@ from typing import Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
-from headgate.kafka.complaints import Complaints
+from headgate.backoff import Backoff
+from headgate.log import Complaints
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+_EVERY_SECOND: Final = Backoff(1.0)
+
 _STEPS: Final = 64
+_MOMENT_S: Final = 0.1
 
 PASSING: Final = frozenset(
     {
@@ -65,26 +68,13 @@ def passes(error: KafkaError, also: Collection[int] = ()) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Backoff:
-    """How many seconds to wait before something is tried again."""
-
-    first: float
-    factor: float = 1.0
-    most: float = math.inf
-
-    def after(self, failures: int) -> float:
-        """After that many in a row, from 1 on."""
-        return min(self.first * self.factor ** min(failures - 1, _STEPS), self.most)
-
-
-@dataclass(frozen=True, slots=True)
 class Asker:
     """Asks a broker again while it cannot answer, as long as `may_go_on` says so. What these raise is let out."""
 
     may_go_on: Callable[[], bool] = lambda: True
     pause: Callable[[float], object] = time.sleep
     """Waits that many seconds, or less."""
-    backoff: Backoff = Backoff(1.0)
+    backoff: Backoff = _EVERY_SECOND
     tries: int | None = None
     """The most; None: any number."""
 
@@ -103,7 +93,8 @@ class Asker:
             self.pause(self.backoff.after(failures))
 
 
-def within(seconds: float, clock: Callable[[], float] = time.monotonic) -> Callable[[], bool]:
-    """For `may_go_on`: until that many seconds are over."""
-    end = clock() + seconds
-    return lambda: clock() < end
+def ask_for(seconds: float, question: Callable[[float], T], backoff: Backoff) -> T:
+    """As an Asker does, until the time is over. The question is told what is left of it, a moment at least."""
+    end = time.monotonic() + seconds
+    asker = Asker(lambda: time.monotonic() < end, backoff=backoff)
+    return asker.ask(lambda: question(max(end - time.monotonic(), _MOMENT_S)))

@@ -10,16 +10,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
+from headgate.kafka.asking import NOT_YET, Asker
 from headgate.kafka.messages import Messages
-from headgate.kafka.settings import QUIET, ClientKind, Complaints, translate
+from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.log import Complaints
 from headgate.model import Config, PartitionStart, TopicPartition
 
 log = logging.getLogger(__name__)
 
 _ASK_S: Final = 10.0
 """How long a question to the broker may take."""
-_ASK_TIMES: Final = 6
-_ASK_AGAIN_S: Final = 1.0
+_PATIENT: Final = Asker(tries=6)
+"""A broker that is away for a moment, or not yet what it will be, does not fail the task."""
 _SEEK_S: Final = 0.05
 _SEEK_TIMES: Final = 40
 _FAST: Final = {
@@ -231,9 +233,10 @@ class GroupConsumer:
     def _starts(self, natives: list[Any]) -> dict[TopicPartition, PartitionStart]:
         """Where to begin: the group's offset, else the end that `auto.offset.reset` names."""
         starts = {}
-        for native in self._patiently(lambda: self._consumer.committed(natives, timeout=_ASK_S)) if natives else ():
+        committed = partial(self._consumer.committed, natives, timeout=_ASK_S)
+        for native in _PATIENT.ask(committed, NOT_YET) if natives else ():
             where = _ours(native)
-            low, high = self._patiently(partial(self._consumer.get_watermark_offsets, native, timeout=_ASK_S))
+            low, high = _PATIENT.ask(partial(self._consumer.get_watermark_offsets, native, timeout=_ASK_S), NOT_YET)
             offset = native.offset
             known = low <= offset <= high
             if not known:
@@ -242,28 +245,6 @@ class GroupConsumer:
                 offset = high if self._from_end else low
             starts[where] = PartitionStart(offset, known, low, high)
         return starts
-
-    def _patiently(self, ask: Callable[[], Any]) -> Any:
-        """A broker that is away for a moment, or not yet what it will be, does not fail the task."""
-        from confluent_kafka import KafkaError, KafkaException
-
-        passing = {  # librdkafka does not call these retriable, as Java does
-            KafkaError.NOT_LEADER_FOR_PARTITION,
-            KafkaError.LEADER_NOT_AVAILABLE,
-            KafkaError.FENCED_LEADER_EPOCH,
-            KafkaError.OFFSET_NOT_AVAILABLE,
-            KafkaError.UNKNOWN_TOPIC_OR_PART,
-        }
-        for left in reversed(range(_ASK_TIMES)):
-            try:
-                return ask()
-            except KafkaException as error:
-                problem = error.args[0]
-                if left == 0 or not (problem.retriable() or problem.code() in passing):
-                    raise
-                log.warning("The broker cannot answer and is asked again: %s", problem.str())
-                time.sleep(_ASK_AGAIN_S)
-        raise AssertionError
 
     def _on_revoke(self, _: Any, natives: list[Any]) -> None:
         if not self._closed:

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from headgate.kafka.settings import QUIET, ClientKind, Complaints, translate
+from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.log import Complaints
 from headgate.model import Config
 
 log = logging.getLogger(__name__)
@@ -61,14 +62,13 @@ class Sender:
         record = partial(self._producer.produce, topic, value, key, timestamp=timestamp or 0)
         produce = partial(record, headers=list(headers) or None, on_delivery=partial(self._reported, done))
         with self._changed:  # nothing is answered between finding no room and waiting for it
-            self._unanswered += 1
-            self._listen()
             try:
                 self._with_room(produce, time.monotonic() + room_s)
-            except (KafkaException, BufferError) as error:
-                self._answered(done, error)
-                if isinstance(error, BufferError):
-                    raise
+            except KafkaException as error:
+                done.set_exception(error)
+                return done
+            self._unanswered += 1
+            self._listen()
         return done
 
     def _with_room(self, produce: Callable[[], None], deadline: float) -> None:
@@ -125,13 +125,10 @@ class Sender:
                 self.failure = self.failure or error.args[0].str()
 
     def _reported(self, done: Future[Any], error: KafkaError | None, message: Message) -> None:
-        self._answered(done, KafkaException(error) if error is not None else None, message.offset())
-
-    def _answered(self, done: Future[Any], error: Exception | None, offset: int | None = None) -> None:
         if error is None:
-            done.set_result(-1 if offset is None else offset)
+            done.set_result(message.offset())
         else:
-            done.set_exception(error)
+            done.set_exception(KafkaException(error))
         with self._changed:
             self._unanswered -= 1
             self._changed.notify_all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 import confluent_kafka.cimpl as native
@@ -84,11 +84,14 @@ class TopicAdmin:
         def request(*each: Any) -> dict[str, Future[Any]]:
             return dict(getattr(self._client(), call)(list(each), request_timeout=_ANSWER_S))
 
+        def answer(name: str) -> Future[Any]:
+            return answers.pop(name, None) or request(wanted[name])[name]
+
         answers = request(*wanted.values()) if wanted else {}
         made = []
-        for name, each in wanted.items():
+        for name in wanted:
             try:
-                self._ask(name, lambda name=name, each=each: answers.pop(name, None) or request(each)[name])  # type: ignore[misc]
+                self._ask(name, partial(answer, name))
                 made.append(name)
             except TopicRefused as refused:
                 if refused.code != fine:

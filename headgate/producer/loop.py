@@ -16,6 +16,8 @@ from typing import Any, Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from headgate.backoff import Backoff
+from headgate.kafka.asking import ask_for
 from headgate.producer.errors import (
     CommitFailedError,
     FatalProducerError,
@@ -58,7 +60,7 @@ class Patience:
 
     def pause(self, failures: int) -> float:
         """Seconds after that many failures in a row."""
-        return min(self.first * 2.0 ** (failures - 1), self.most)
+        return Backoff(self.first, 2.0, self.most).after(failures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +91,6 @@ _PASSING: Final = frozenset(
     }
 )
 """What a consumer says in place of a message, and gets over by itself."""
-
-_COORDINATOR_ELSEWHERE: Final = frozenset(
-    {
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-        KafkaError.UNSTABLE_OFFSET_COMMIT,
-        KafkaError._TRANSPORT,
-        KafkaError._WAIT_COORD,
-    }
-)
-"""What the question for committed offsets is answered with for a moment."""
 
 REQUIRED: Final[Mapping[str, Any]] = {
     "enable.auto.commit": False,
@@ -255,18 +245,14 @@ class Loop:
                 self._seek(TopicPartition(each.topic, each.partition, offset))
 
     def _committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        deadline = time.monotonic() + self._times.rewind
-        while True:
-            try:
-                found = self._consumer.committed(partitions, max(deadline - time.monotonic(), 0.1))
-                for each in found:
-                    if each.error is not None:
-                        raise KafkaException(each.error)
-                return list(found)
-            except KafkaException as error:
-                if error.args[0].code() not in _COORDINATOR_ELSEWHERE or time.monotonic() >= deadline:
-                    raise
-                time.sleep(0.1)
+        def ask(left: float) -> list[TopicPartition]:
+            found = self._consumer.committed(partitions, left)
+            for each in found:
+                if each.error is not None:
+                    raise KafkaException(each.error)
+            return list(found)
+
+        return ask_for(self._times.rewind, ask, Backoff(0.1))
 
     def _seek(self, place: TopicPartition) -> None:
         try:

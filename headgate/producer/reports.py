@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, Message
 
-from headgate.kafka.settings import Complaints
+from headgate.log import Complaints
 from headgate.producer import codes
 from headgate.producer.classify import produce_failed
 from headgate.producer.errors import (

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 
 import confluent_kafka
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
 
+from headgate.backoff import Backoff
+from headgate.kafka.admin_clients import AdminClients, wait
+from headgate.kafka.asking import ask_for, passes
+from headgate.kafka.groups import delete_offsets, read_offsets
 from headgate.kafka.settings import ClientConfigError, ClientKind, translate
 from headgate.model import Config, TopicPartition
 from headgate.runtime.ports import GroupNotEmpty
-from headgate.storage.admin_clients import PASSING, AdminClients, wait
-from headgate.storage.librdkafka import delete_group_offsets
 
 T = TypeVar("T")
 
@@ -47,9 +48,12 @@ class KafkaGroupOffsets:
     def read(self, admin: Config, group: str) -> Mapping[TopicPartition, int]:
         """Empty for a group that does not exist. Partitions without a committed offset are left out."""
 
-        def attempt(client: AdminClient, left: float) -> Mapping[TopicPartition, int]:
+        def attempt(left: float) -> Mapping[TopicPartition, int]:
+            with suppress(ClientConfigError):  # for a login that only librdkafka can do
+                return read_offsets(translate(ClientKind.ADMIN, admin).config, group, left)
             # librdkafka 2.16 follows a null pointer when a coordinator refuses this question, as one does that is still
             # loading: another question finds that out first.
+            client = self._clients.get(admin)
             wait(client, client.describe_consumer_groups([group], request_timeout=left)[group], left + 1)
             request = [ConsumerGroupTopicPartitions(group)]
             answer = wait(client, client.list_consumer_group_offsets(request, request_timeout=left)[group], left + 1)
@@ -59,7 +63,7 @@ class KafkaGroupOffsets:
 
         with _in_kafkas_words(f"read the offsets of group {group}"):
             try:
-                return self._repeat(admin, attempt)
+                return self._repeat(attempt)
             except KafkaException as error:
                 if _code(error) == KafkaError.GROUP_ID_NOT_FOUND:
                     return {}
@@ -72,7 +76,8 @@ class KafkaGroupOffsets:
         changed = {partition: offset for partition, offset in offsets.items() if offset is not None}
         deleted = [partition for partition, offset in offsets.items() if offset is None]
 
-        def change(client: AdminClient, left: float) -> None:
+        def change(left: float) -> None:
+            client = self._clients.get(admin)
             request = [
                 ConsumerGroupTopicPartitions(
                     group, [confluent_kafka.TopicPartition(at.topic, at.partition, to) for at, to in changed.items()]
@@ -81,26 +86,26 @@ class KafkaGroupOffsets:
             answer = wait(client, client.alter_consumer_group_offsets(request, request_timeout=left)[group], left + 1)
             _raise_first({_ours(each): each.error for each in answer.topic_partitions or []})
 
-        def delete(_: AdminClient, left: float) -> None:
-            config = translate(ClientKind.ADMIN, admin).config
-            _raise_first(delete_group_offsets(config, group, deleted, left))
+        def delete(left: float) -> None:
+            _raise_first(delete_offsets(translate(ClientKind.ADMIN, admin).config, group, deleted, left))
 
         deadline = time.monotonic() + self._timeout
         with _in_kafkas_words(f"alter the offsets of group {group}"):
             if changed:
-                self._repeat(admin, change, deadline)
+                self._repeat(change, deadline)
             if deleted:
-                self._repeat(admin, delete, deadline)
+                self._repeat(delete, deadline)
 
     def delete(self, admin: Config, group: str) -> None:
         """A group that does not exist counts as deleted. Raises GroupNotEmpty, GroupOffsetsError."""
 
-        def attempt(client: AdminClient, left: float) -> None:
+        def attempt(left: float) -> None:
+            client = self._clients.get(admin)
             wait(client, client.delete_consumer_groups([group], request_timeout=left)[group], left + 1)
 
         with _in_kafkas_words(f"delete group {group}"):
             try:
-                self._repeat(admin, attempt)
+                self._repeat(attempt)
             except KafkaException as error:
                 if _code(error) != KafkaError.GROUP_ID_NOT_FOUND:
                     raise
@@ -108,20 +113,11 @@ class KafkaGroupOffsets:
     def close(self) -> None:
         self._clients.close()
 
-    def _repeat(self, admin: Config, attempt: Callable[[AdminClient, float], T], deadline: float | None = None) -> T:
+    def _repeat(self, attempt: Callable[[float], T], deadline: float | None = None) -> T:
         """Until it succeeds, fails for good or takes too long: librdkafka does not repeat all that it could. Every
         attempt here may be made twice, for it says how things shall be and not how they shall change."""
-        client = self._clients.get(admin)
-        deadline = time.monotonic() + self._timeout if deadline is None else deadline
-        pause = 0.05
-        while True:
-            try:
-                return attempt(client, max(deadline - time.monotonic(), 0.1))
-            except KafkaException as error:
-                if _code(error) not in PASSING or time.monotonic() + pause > deadline:
-                    raise
-            time.sleep(pause)
-            pause = min(pause * 2, 1.0)
+        seconds = self._timeout if deadline is None else deadline - time.monotonic()
+        return ask_for(seconds, attempt, Backoff(0.05, 2.0, most=1.0))
 
 
 def _ours(partition: confluent_kafka.TopicPartition) -> TopicPartition:
@@ -137,7 +133,7 @@ def _raise_first(errors: Mapping[TopicPartition, KafkaError | None]) -> None:
     """The error that decides what the caller can do: members first, then what will not pass, then what will."""
     found = [(partition, error) for partition, error in errors.items() if error is not None]
     if found:
-        found.sort(key=lambda each: (each[1].code() not in _NOT_EMPTY, each[1].code() in PASSING))
+        found.sort(key=lambda each: (each[1].code() not in _NOT_EMPTY, passes(each[1])))
         partition, error = found[0]
         raise KafkaException(KafkaError(error.code(), f"{error.str()} ({partition})"))
 
@@ -150,12 +146,7 @@ def _in_kafkas_words(task: str) -> Iterator[None]:
         code, name, text = _code(error), error.args[0].name(), error.args[0].str()
         kind = GroupNotEmpty if code in _NOT_EMPTY else GroupOffsetsError
         raise kind(f"Kafka did not {task}: {text} [{name}]") from error
-    except TimeoutError as error:
-        raise GroupOffsetsError(f"Kafka did not {task}: no answer in time") from error
     except ClientConfigError as error:
         raise GroupOffsetsError(str(error)) from error
-    except (
-        ValueError,
-        TypeError,
-    ) as error:  # confluent_kafka did not even send it: a negative offset
+    except (ValueError, TypeError) as error:  # confluent_kafka did not even send it: a negative offset
         raise GroupOffsetsError(f"Kafka's client did not {task}: {error}") from error

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import AdminClient
 
-from headgate.model import Config
-from headgate.storage.admin_clients import wait
-
-T = TypeVar("T")
+from headgate.backoff import Backoff
+from headgate.kafka.asking import Asker
+from headgate.kafka.topics import TopicAdmin, TopicError
+from headgate.model import Config, NewTopic
 
 _log: Final = logging.getLogger(__name__)
 
 _POLICY: Final = "cleanup.policy"
-_ASK_S: Final = 10.0
-_PAUSE_S: Final = 0.5
 
 # The worker may not create topics, or not look: then they must be there and right, as somebody has seen to.
 _NOT_ALLOWED: Final = frozenset(
@@ -31,19 +29,6 @@ _NOT_ALLOWED: Final = frozenset(
         KafkaError.UNSUPPORTED_VERSION,
         KafkaError._UNSUPPORTED_FEATURE,
         KafkaError.SECURITY_DISABLED,
-    }
-)
-_PASSING: Final = frozenset(
-    {
-        KafkaError._TIMED_OUT,
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.NOT_CONTROLLER,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError.BROKER_NOT_AVAILABLE,
-        KafkaError.NETWORK_EXCEPTION,
     }
 )
 
@@ -86,21 +71,22 @@ class InternalTopics:
 
 
 def ensure(admin: AdminClient, topics: Sequence[InternalTopic], timeout: float) -> None:
-    """Makes the topics that are missing and checks those that exist. Raises InternalTopicError."""
-    deadline = time.monotonic() + timeout
+    """Makes the topics that are missing and checks those that exist. Waits for Kafka: workers and brokers may be
+    started together. Raises InternalTopicError."""
+    asked = _asked(admin, timeout)
     for topic in topics:
-        if not _create(admin, topic, deadline):
-            _check(admin, topic, deadline)
+        if not _create(asked, topic):
+            _check(asked, topic)
 
 
 def check(admin: AdminClient, topic: InternalTopic, timeout: float) -> None:
     """Whether a topic that exists can be used; nothing is changed. Raises InternalTopicError."""
-    _check(admin, topic, time.monotonic() + timeout)
+    _check(_asked(admin, timeout), topic)
 
 
-def _check(admin: AdminClient, topic: InternalTopic, deadline: float) -> None:
-    _check_policy(admin, topic, deadline)
-    _check_partitions(admin, topic, deadline)
+def _asked(admin: AdminClient, timeout: float) -> TopicAdmin:
+    deadline = time.monotonic() + timeout
+    return TopicAdmin(lambda: admin, Asker(lambda: time.monotonic() < deadline, backoff=Backoff(0.5)))
 
 
 def _topic(worker: Config, prefix: str, holds: str, partitions: int) -> InternalTopic:
@@ -133,76 +119,43 @@ def _number(key: str, value: str) -> int:
     return number
 
 
-def _create(admin: AdminClient, topic: InternalTopic, deadline: float) -> bool:
+def _create(admin: TopicAdmin, topic: InternalTopic) -> bool:
     """Whether it was missing and was made."""
-    wanted = NewTopic(topic.name, topic.partitions, topic.replication, config={**topic.configs, _POLICY: "compact"})
-
-    def attempt(left: float) -> bool:
-        try:
-            wait(admin, admin.create_topics([wanted], request_timeout=left)[topic.name], left + 1)
-        except KafkaException as error:
-            code = error.args[0].code()
-            if code == KafkaError.TOPIC_ALREADY_EXISTS:
-                return False
-            if code in _NOT_ALLOWED:
-                _log.info("Topic %s was not created (%s): it is taken to exist", topic.name, error.args[0].str())
-                return False
-            raise
+    configs = {**topic.configs, _POLICY: "compact"}
+    made: list[str] = []
+    with _told(topic, "create", "was not created: it is taken to exist"):
+        made = admin.create(NewTopic(topic.name, topic.partitions, topic.replication, configs))
+    if made:
         _log.info("Created topic %s for the %s", topic.name, topic.holds)
-        return True
-
-    return _asked(attempt, deadline, f"create topic '{topic.name}', named by '{topic.property}'")
+    return bool(made)
 
 
-def _check_policy(admin: AdminClient, topic: InternalTopic, deadline: float) -> None:
-    def attempt(left: float) -> str | None:
-        resource = ConfigResource(ResourceType.TOPIC, topic.name)
-        try:
-            found = wait(admin, admin.describe_configs([resource], request_timeout=left)[resource], left + 1)
-        except KafkaException as error:
-            if error.args[0].code() not in _NOT_ALLOWED:
-                raise
-            _log.info("The %s of topic %s is not checked: %s", _POLICY, topic.name, error.args[0].str())
-            return None
-        return str(found[_POLICY].value) if _POLICY in found else None
-
-    policy = _asked(attempt, deadline, f"describe topic '{topic.name}', named by '{topic.property}'")
+def _check(admin: TopicAdmin, topic: InternalTopic) -> None:
+    policy, count = None, 1
+    with _told(topic, "describe", f"is not asked for its {_POLICY}"):
+        policy = admin.config(topic.name, _POLICY)
+    with _told(topic, "describe", "is not asked for its partitions"):
+        count = admin.partitions(topic.name) if topic.single else 1
     if policy is not None and {part.strip() for part in policy.split(",")} != {"compact"}:
         raise InternalTopicError(
             f"Topic '{topic.name}' supplied via the '{topic.property}' property is required to have '{_POLICY}=compact'"
             f" to guarantee consistency and durability of {topic.holds}, but found the topic currently has"
             f" '{_POLICY}={policy}'."
         )
-
-
-def _check_partitions(admin: AdminClient, topic: InternalTopic, deadline: float) -> None:
-    if not topic.single:
-        return
-
-    def attempt(left: float) -> int | None:
-        # All topics: asking for this one by name might let the broker create it.
-        found = admin.list_topics(timeout=left).topics.get(topic.name)
-        return None if found is None or found.error is not None else len(found.partitions)
-
-    count = _asked(attempt, deadline, f"describe topic '{topic.name}', named by '{topic.property}'")
-    if count is not None and count > 1:
+    if count > 1:
         raise InternalTopicError(
             f"Topic '{topic.name}' supplied via the '{topic.property}' property is required to have a single partition"
             f" in order to guarantee consistency of connector configurations, but found {count} partitions."
         )
 
 
-def _asked(attempt: Callable[[float], T], deadline: float, what: str) -> T:
-    """Until Kafka answers: workers and brokers may be started together."""
-    while True:
-        left = deadline - time.monotonic()
-        try:
-            return attempt(min(max(left, 0.1), _ASK_S))
-        except KafkaException as error:
-            why = f"{error.args[0].str()} [{error.args[0].name()}]"
-            passing = error.args[0].code() in _PASSING
-        except TimeoutError:
-            why, passing = "no answer in time", True
-        if not passing or time.monotonic() + _PAUSE_S > deadline:
-            raise InternalTopicError(f"Kafka did not {what}: {why}.")
-        time.sleep(_PAUSE_S)
+@contextmanager
+def _told(topic: InternalTopic, what: str, otherwise: str) -> Iterator[None]:
+    """What the worker may not do is not done."""
+    try:
+        yield
+    except TopicError as error:
+        if error.code not in _NOT_ALLOWED:
+            named = f"topic '{topic.name}', named by '{topic.property}'"
+            raise InternalTopicError(f"Kafka did not {what} {named}: {error}.") from error
+        _log.info("Topic %s %s: %s", topic.name, otherwise, error)

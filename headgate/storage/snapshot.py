@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ClusterMetadata  # type: ignore[attr-defined]
+from confluent_kafka.admin import ClusterMetadata  # type: ignore[attr-defined]
 
-from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.kafka.admin_clients import admin_client
 from headgate.model import Config, Status
 from headgate.storage import config_records, status_records
 from headgate.storage.config_state import ConfigFold, ConfigState
@@ -185,9 +185,8 @@ class Admin:
         """Raises ClientConfigError, Unreadable."""
         self._timeout = timeout
         self._last = ""
-        settings: dict[str, Any] = {**QUIET, **translate(ClientKind.ADMIN, clients).config, "error_cb": self._on_error}
         try:
-            self.client = AdminClient(settings)
+            self.client = admin_client(clients, error_cb=self._on_error)
         except KafkaException as error:
             raise Unreadable(f"No client of Kafka can be made of the worker file: {error.args[0].str()}") from error
 

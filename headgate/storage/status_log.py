@@ -17,6 +17,8 @@ from typing import Final, Protocol
 
 from confluent_kafka import KafkaError
 
+from headgate.backoff import Backoff
+from headgate.kafka.asking import NOT_YET, passes
 from headgate.model import Status, TaskId
 from headgate.storage.status_cache import StatusCache
 from headgate.storage.status_records import (
@@ -38,35 +40,10 @@ GIVE_UP_AFTER_S: Final = 5.0
 LONGEST_TRACE: Final = 100_000
 """In characters. Kafka refuses records of a megabyte, and a status without its trace is better than none."""
 
-_RETRY_FIRST_S: Final = 0.25
-_RETRY_MOST_S: Final = 5.0
-
-_RETRIABLE: Final = frozenset(
-    {
-        KafkaError._MSG_TIMED_OUT,
-        KafkaError._TIMED_OUT,
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._QUEUE_FULL,
-        KafkaError._UNKNOWN_TOPIC,
-        KafkaError._UNKNOWN_PARTITION,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.BROKER_NOT_AVAILABLE,
-        KafkaError.REPLICA_NOT_AVAILABLE,
-        KafkaError.NETWORK_EXCEPTION,
-        KafkaError.NOT_ENOUGH_REPLICAS,
-        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        KafkaError.KAFKA_STORAGE_ERROR,
-        KafkaError.INVALID_MSG,
-        KafkaError.THROTTLING_QUOTA_EXCEEDED,
-    }
-)
+_PAUSE: Final = Backoff(0.25, 2.0, most=5.0)
 
 
-class Sender(Protocol):
+class StatusWriter(Protocol):
     """A TopicWriter that does not retry."""
 
     def send(self, key: bytes, value: bytes | None, told: Told) -> None: ...
@@ -80,13 +57,13 @@ class _Write:
     value: StatusValue | None
     number: int
     generation: int
-    tries: int = 0
+    failures: int = 0
 
 
 class StatusLog:
     """May be used from any thread. A status is shown here as soon as it is put, elsewhere when it was read."""
 
-    def __init__(self, log: Log, writer: Sender) -> None:
+    def __init__(self, log: Log, writer: StatusWriter) -> None:
         self._topic_log = log
         self._writer = writer
         self._cache = StatusCache()
@@ -197,10 +174,10 @@ class StatusLog:
             if error is None:
                 self._cache.written(write.whose, write.number, offset)
                 self._done()
-            elif error.code() in _RETRIABLE and not self._closing:
-                pause = min(_RETRY_FIRST_S * 2**write.tries, _RETRY_MOST_S)
-                again = replace(write, tries=min(write.tries + 1, 10))
-                heapq.heappush(self._waiting, (time.monotonic() + pause, next(self._order), again))
+            elif passes(error, NOT_YET) and not self._closing:
+                again = replace(write, failures=write.failures + 1)
+                due = time.monotonic() + _PAUSE.after(again.failures)
+                heapq.heappush(self._waiting, (due, next(self._order), again))
                 self._changed.notify_all()
             else:
                 _log.error("Status of %s was not written: %s", write.whose, error.str())

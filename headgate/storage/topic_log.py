@@ -24,9 +24,10 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from headgate.kafka.settings import QUIET, ClientKind, Complaints, translate
+from headgate.kafka.admin_clients import wait
+from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.log import Complaints
 from headgate.model import Config
-from headgate.storage.admin_clients import wait
 
 _log: Final = logging.getLogger(__name__)
 
@@ -167,8 +168,6 @@ class TopicLog:
                 # The client goes on asking whom it knows, by an epoch that is over, until it looks around.
                 with suppress(KafkaException):
                     self._admin.list_topics(timeout=min(max(deadline - time.monotonic(), 0.1), _ASK_S))
-            except TimeoutError:
-                self._last_error = "no answer"
             self._pause(deadline, f"Kafka did not tell the end of topic {self.topic} within {timeout:g} s")
 
     def _pause(self, deadline: float, complaint: str) -> None:

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from typing import Any, Protocol
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError
 
-from headgate.kafka.settings import QUIET, ClientKind, Complaints, translate
+from headgate.kafka.sender import Sender
 from headgate.model import Config
-
-_log: Final = logging.getLogger(__name__)
 
 Entry = tuple[bytes, bytes | None]
 """Key and value of a record; None is a tombstone."""
 
 Told = Callable[[KafkaError | None, int], None]
 """What became of a record: an error, or the offset that it got."""
-
-_POLL_S: Final = 0.2
-_ROOM_S: Final = 0.02
 
 
 class WriteFailed(Exception):
@@ -57,104 +51,44 @@ class TopicWriter:
         }
         if not retries:
             made["retries"] = "0"
-        settings = translate(ClientKind.PRODUCER, made).config
-        settings.pop("transactional.id", None)
-        complaints = Complaints(_log, f"Writing to {topic}")
-        callbacks = {"error_cb": lambda error: complaints.say(error.str())}
-        self._producer = Producer({**QUIET, **settings, **callbacks})
-        self._starting = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._closed = False
+        self._sender = Sender(made, f"writes-{topic}")
 
     def send(self, key: bytes, value: bytes | None, told: Told) -> None:
         """Without waiting. `told` is called from a thread of the writer's; from this one when Kafka's client refuses
         the record at once."""
+
+        def answered(done: Future[Any]) -> None:
+            error = done.exception()
+            told(None, done.result()) if error is None else told(error.args[0], -1)
+
         try:
-            self._produce(key, value, told)
+            self._sender.send(self.topic, value, key, room_s=0.0).add_done_callback(answered)
         except BufferError:
             told(KafkaError(KafkaError._QUEUE_FULL, "no room for more records"), -1)
 
     def write(self, entries: Sequence[Entry], timeout: float) -> None:
         """In this order, acknowledged by Kafka when it returns. Raises WriteFailed."""
         deadline = time.monotonic() + timeout
-        waiting = _Waiting(self.topic, len(entries))
-        for key, value in entries:
-            while time.monotonic() <= deadline:
-                try:
-                    self._produce(key, value, waiting.tell)
-                    break
-                except BufferError:  # room is made as records get acknowledged
-                    time.sleep(_ROOM_S)
-        waiting.result(deadline, timeout)
 
-    def _produce(self, key: bytes, value: bytes | None, told: Told) -> None:
-        """Raises BufferError when there is no room."""
+        def left() -> float:
+            return max(deadline - time.monotonic(), 0.0)
 
-        def report(error: KafkaError | None, message: Message) -> None:
-            offset = message.offset()
-            told(error, -1 if error is not None or offset is None else offset)
-
-        if self._closed:
-            told(KafkaError(KafkaError._DESTROY, "the writer is closed"), -1)
-            return
-        self._listen()
+        late = f"Kafka did not acknowledge a record for topic {self.topic} within {timeout:g} s"
         try:
-            self._producer.produce(self.topic, value, key, on_delivery=report)
-        except KafkaException as error:
-            told(error.args[0], -1)
+            sent = [self._sender.send(self.topic, value, key, room_s=left()) for key, value in entries]
+        except BufferError:
+            raise WriteFailed(late) from None
+        done, unanswered = wait(sent, left(), FIRST_EXCEPTION)
+        for error in filter(None, (each.exception() for each in done)):
+            why = f"{error.args[0].str()} [{error.args[0].name()}]"
+            raise WriteFailed(f"Kafka did not take a record for topic {self.topic}: {why}")
+        if unanswered:
+            raise WriteFailed(late)
 
     def flush(self, timeout: float) -> bool:
         """Whether nothing is under way any more."""
-        left: int = self._producer.flush(timeout)
-        return left == 0
+        return self._sender.flush(timeout)
 
     def close(self, timeout: float = 5.0) -> None:
         """Waits that long for what is under way; the rest is told that it failed."""
-        self._closed = True
-        if self._thread is None:
-            return
-        if not self.flush(timeout):
-            self._producer.purge()
-            self._producer.flush(1.0)
-        self._thread.join(2 * _POLL_S)
-        self._thread = None
-
-    def _listen(self) -> None:
-        with self._starting:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name=f"writes-{self.topic}", daemon=True)
-                self._thread.start()
-
-    def _serve(self) -> None:
-        while not self._closed:
-            try:
-                self._producer.poll(_POLL_S)
-            except Exception:
-                _log.exception("A report about a record for %s was not understood", self.topic)
-
-
-class _Waiting:
-    """For the acknowledgements of some records."""
-
-    def __init__(self, topic: str, count: int) -> None:
-        self._topic = topic
-        self._left = count
-        self._error: KafkaError | None = None
-        self._told = threading.Condition()
-
-    def tell(self, error: KafkaError | None, _: int) -> None:
-        with self._told:
-            self._left -= 1
-            if self._error is None:
-                self._error = error
-            self._told.notify_all()
-
-    def result(self, deadline: float, timeout: float) -> None:
-        with self._told:
-            left = max(deadline - time.monotonic(), 0.0)
-            self._told.wait_for(lambda: self._left <= 0 or self._error is not None, left)
-            if self._error is not None:
-                why = f"{self._error.str()} [{self._error.name()}]"
-                raise WriteFailed(f"Kafka did not take a record for topic {self._topic}: {why}")
-            if self._left > 0:
-                raise WriteFailed(f"Kafka did not acknowledge a record for topic {self._topic} within {timeout:g} s")
+        self._sender.close(timeout)

@@ -9,9 +9,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Final, Self
 
-from confluent_kafka.admin import AdminClient
-
-from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.kafka.admin_clients import admin_client
 from headgate.model import Config
 from headgate.storage.config_log import ConfigListener, ConfigLog
 from headgate.storage.internal_topics import InternalTopics, ensure
@@ -36,7 +34,7 @@ class WorkerLogs:
         self._exactly_once = support == "enabled"
         self._leads_by_transactions = leads_by_transactions = support in ("preparing", "enabled")
         self._topics = InternalTopics.of(worker)
-        self._admin = _admin(self._clients("admin"))
+        self._admin = admin_client(self._clients("admin"))
         topics = self._topics
 
         configs = self._clients("configs")
@@ -116,7 +114,7 @@ class WorkerLogs:
         if (topic, clients[_BOOTSTRAP]) == (self._topics.offsets.name, self._worker[_BOOTSTRAP]):
             return None
         deadline = time.monotonic() + timeout
-        admin = _admin(clients)
+        admin = admin_client(clients)
         ensure(admin, [replace(self._topics.offsets, name=topic, property="offsets.storage.topic")], timeout)
         own = OffsetLog(TopicLog(topic, clients, admin, read_committed=self._exactly_once), TopicWriter(topic, clients))
         try:
@@ -148,7 +146,3 @@ class WorkerLogs:
 
 def _prefixed(worker: Config, prefix: str) -> Config:
     return {key.removeprefix(prefix): value for key, value in worker.items() if key.startswith(prefix)}
-
-
-def _admin(clients: Config) -> AdminClient:
-    return AdminClient({**QUIET, **translate(ClientKind.ADMIN, clients).config})

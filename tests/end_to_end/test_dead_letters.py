@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from harness import JSON, SOURCE, STRING, Client, Headers, await_, headers_of, lines, sink_config, source_config
 
 from headgate.dev.broker import Broker
-from headgate.tasks import dead_letters
+from headgate.tasks import reporter
 
 pytestmark = [pytest.mark.spark, pytest.mark.kip(298, "error handling in Connect")]
 
@@ -313,7 +313,7 @@ def test_no_source_offset_is_stored_before_the_dead_letter_of_a_refused_record_i
     (tmp_path / "in.txt").write_text("one\n" + "x" * 3000 + "\ntwo\n")
     config = source_config(tmp_path / "in.txt", topic, **{"errors.tolerance": "all"}, **dead.config)
     with monkeypatch.context() as patch:  # the letters go nowhere; the other records of a source do not go with them
-        patch.setattr(dead_letters, "_producer_config", lambda _: {"bootstrap.servers": "127.0.0.1:1"})
+        patch.setattr(reporter, "producer_config", lambda _: {"bootstrap.servers": "127.0.0.1:1"})
         client.create(name, config)
         await_(lambda: metric(client, name, "deadletterqueue_produce_requests") == 1, "the dead letter")
     time.sleep(7.0)  # more than one commit, each of which waits for five seconds

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from log_doubles import MemoryLog, MemoryWriter, Topic
 
+from headgate.backoff import Backoff
 from headgate.model import ConnectorType, State, Status, TaskId
 from headgate.runtime.board import StatusBoard
 from headgate.runtime.lifecycle import Event
@@ -41,7 +42,7 @@ def topic() -> Topic:
 
 @pytest.fixture
 def worker(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
-    monkeypatch.setattr(status_log, "_RETRY_FIRST_S", 0.01)
+    monkeypatch.setattr(status_log, "_PAUSE", Backoff(0.01, 2.0, most=5.0))
     worker = Worker(topic)
     yield worker
     worker.statuses.close(0.1)

@@ -18,6 +18,7 @@ from headgate.model import ChainSpec, ConnectorType, PluginRef, PluginSpec, Step
 from headgate.pipeline import blob
 from headgate.pipeline.dead_letter import DeadLetter
 from headgate.pipeline.failure import Consumed, Failure, InternalSinkRecord, Polled, Stage
+from headgate.pipeline.policy import ErrorPolicy
 from headgate.pipeline.sink_chain import Kind, Output, SinkChain
 from headgate.pipeline.tolerance import ToleranceExceeded
 from headgate.tasks import reporter as module
@@ -38,8 +39,8 @@ class Letters:
 
     made: list[Letters] = []
 
-    def __init__(self, spec: TaskSpec, topic: str, replication: int, metrics: ErrorMetrics, _: object) -> None:
-        self.topic, self.replication = topic, replication
+    def __init__(self, spec: TaskSpec, policy: ErrorPolicy, metrics: ErrorMetrics, _: object) -> None:
+        self.topic, self.replication = policy.dead_letter_topic, policy.dead_letter_replication
         self.sent: list[DeadLetter] = []
         self.futures: list[Future[None]] = []
         self.closed = False
@@ -60,7 +61,7 @@ class Letters:
 @pytest.fixture(autouse=True)
 def letters(monkeypatch: pytest.MonkeyPatch) -> list[Letters]:
     Letters.made = []
-    monkeypatch.setattr(module, "DeadLetters", Letters)
+    monkeypatch.setattr(module, "_dead_letters", Letters)
     return Letters.made
 
 

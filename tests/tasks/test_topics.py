@@ -1,16 +1,30 @@
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from headgate.tasks.patience import sit_out
 
 from headgate.api import ConnectError
-from headgate.model import ChainSpec, ConnectorType, PluginRef, PluginSpec, TargetState, TaskId, TaskSpec, TopicGroup
+from headgate.kafka.asking import Asker
+from headgate.kafka.topics import TopicAdmin, TopicRefused
+from headgate.model import (
+    ChainSpec,
+    ConnectorType,
+    NewTopic,
+    PluginRef,
+    PluginSpec,
+    TargetState,
+    TaskId,
+    TaskSpec,
+    TopicGroup,
+)
 from headgate.tasks.control import Control, Stopped
-from headgate.tasks.source import topics as module
 from headgate.tasks.source.topics import Topics, described, group_of
 
 DEFAULT = TopicGroup("default", ".*", "", 1, 3, {"retention.ms": "7"})
@@ -53,35 +67,20 @@ def test_a_topic_as_messages_show_it(topic_group: TopicGroup, shown: str) -> Non
 
 
 class Admin:
-    """Answers as it was told; None is success."""
+    """Stands in for TopicAdmin."""
 
-    def __init__(self, describe: list[int | None], create: list[int | None]) -> None:
-        self.answers = {"describe": describe, "create": create}
-        self.asked: list[str] = []
-        self.made: list[Any] = []
+    def __init__(self, exists: bool, missing: bool = True, error: Exception | None = None) -> None:
+        self._exists, self._missing, self._error = exists, missing, error
+        self.made: list[NewTopic] = []
 
-    def poll(self, _: float) -> None: ...
+    def exists(self, topic: str) -> bool:
+        return self._exists
 
-    def _answer(self, what: str, topic: str) -> dict[str, Future[None]]:
-        self.asked.append(what)
-        future: Future[None] = Future()
-        code = self.answers[what].pop(0)
-        if code is None:
-            future.set_result(None)
-        else:
-            future.set_exception(KafkaException(KafkaError(code)))
-        return {topic: future}
-
-    def describe_topics(self, topics: Any, request_timeout: float) -> dict[str, Future[None]]:
-        return self._answer("describe", "t")
-
-    def create_topics(self, topics: list[Any], request_timeout: float) -> dict[str, Future[None]]:
+    def create(self, *topics: NewTopic) -> list[str]:
         self.made += topics
-        return self._answer("create", "t")
-
-
-MISSING, EXISTS, AWAY = KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_ALREADY_EXISTS, KafkaError._TRANSPORT
-FORBIDDEN, UNFIT = KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.INVALID_REPLICATION_FACTOR
+        if self._error is not None:
+            raise self._error
+        return [each.name for each in topics if self._missing]
 
 
 def spec(*groups: TopicGroup) -> TaskSpec:
@@ -89,63 +88,64 @@ def spec(*groups: TopicGroup) -> TaskSpec:
     task = TaskId("orders", 0)
     chain = ChainSpec(task, ConnectorType.SOURCE, converter, converter, converter)
     return TaskSpec(
-        task, object, ConnectorType.SOURCE, "1", {}, {}, chain, TargetState.STARTED,
-        admin={"bootstrap.servers": "nowhere:1", "request.timeout.ms": "1000"}, topic_groups=groups,
+        task, object, ConnectorType.SOURCE, "1", {}, {}, chain, TargetState.STARTED, topic_groups=groups
     )  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_AGAIN_S", 0.0)
-
-
-def ensure(describe: list[int | None], create: list[int | None]) -> Admin:
-    admin = Admin(describe, create)
-    Topics(spec(DEFAULT), Control(paused=False), lambda settings: admin).ensure("t")
-    return admin
+def ensure(admin: Any, *groups: TopicGroup) -> None:
+    Topics(spec(*groups), admin).ensure("t")
 
 
 @pytest.mark.parametrize(
-    ("describe", "create", "asked"),
-    [
-        ([None], [], ["describe"]),
-        ([MISSING], [None], ["describe", "create"]),
-        ([MISSING], [EXISTS], ["describe", "create"]),
-        ([AWAY, AWAY, None], [], ["describe"] * 3),
-        ([MISSING], [AWAY, None], ["describe", "create", "create"]),
-    ],
+    ("admin", "made", "told"),
+    [(Admin(True), 0, 0), (Admin(False), 1, 1), (Admin(False, missing=False), 1, 0)],
+    ids=["there", "missing", "somebody was quicker"],
 )
 def test_a_topic_is_created_if_it_is_missing(
-    describe: list[int | None], create: list[int | None], asked: list[str]
+    admin: Admin, made: int, told: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert ensure(describe, create).asked == asked
+    with caplog.at_level(logging.INFO, logger="headgate"):
+        ensure(admin, DEFAULT)
+    assert admin.made == [NewTopic("t", 3, 1, {"retention.ms": "7"})] * made
+    assert caplog.messages == [f"Created topic {described('t', DEFAULT)} by creation group default"] * told
 
 
-def test_it_is_created_as_its_group_says() -> None:
-    (made,) = ensure([MISSING], [None]).made
-    assert (made.topic, made.num_partitions, made.replication_factor, made.config) == ("t", 3, 1, {"retention.ms": "7"})
-
-
-@pytest.mark.parametrize(("describe", "create"), [([FORBIDDEN], []), ([MISSING], [FORBIDDEN]), ([MISSING], [UNFIT])])
-def test_what_the_broker_refuses_fails_the_task(describe: list[int | None], create: list[int | None]) -> None:
+def test_what_the_broker_refuses_fails_the_task() -> None:
+    refusal = TopicRefused("t", KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
     with pytest.raises(ConnectError) as caught:
-        ensure(describe, create)
+        ensure(Admin(False, error=refusal), DEFAULT)
     assert str(caught.value) == (
         f"Task failed to create new topic {described('t', DEFAULT)}. Ensure that the task is authorized to create"
         " topics or that the topic exists and restart the task"
     )
-    assert isinstance(caught.value.__cause__, KafkaException)
+    assert caught.value.__cause__ is refusal
 
 
 def test_without_topic_creation_nobody_is_asked() -> None:
-    def refuse(_: object) -> None:
-        raise AssertionError("no client is needed")
+    ensure(None)
 
-    Topics(spec(), Control(paused=False), refuse).ensure("t")
+
+# --- a broker that is away, and a task that does not want to wait for it ----------------------------------------------
+
+
+class Away:
+    """An admin client without a broker."""
+
+    def poll(self, _: float) -> None: ...
+
+    def describe_topics(self, topics: Any, request_timeout: float) -> dict[str, Future[None]]:
+        future: Future[None] = Future()
+        future.set_exception(KafkaException(KafkaError(KafkaError._TRANSPORT)))
+        return {"t": future}
 
 
 def _cancelled(control: Control) -> type[Exception]:
     control.cancel()
+    return Stopped
+
+
+def _stopped(control: Control) -> type[Exception]:
+    control.stop()
     return Stopped
 
 
@@ -154,9 +154,11 @@ def _failed(control: Control) -> type[Exception]:
     return ZeroDivisionError
 
 
-@pytest.mark.parametrize("end", [_cancelled, _failed])
+@pytest.mark.parametrize("end", [_cancelled, _stopped, _failed])
 def test_a_task_that_is_given_up_on_does_not_wait_for_the_broker(end: Callable[[Control], type[Exception]]) -> None:
     control = Control(paused=False)
     expected = end(control)
+    client: Any = Away()
+    asker = Asker(lambda: not control.cancelled, partial(sit_out, control=control))
     with pytest.raises(expected):
-        Topics(spec(DEFAULT), control, lambda settings: Admin([AWAY] * 9, [])).ensure("t")
+        ensure(TopicAdmin(lambda: client, asker), DEFAULT)

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from concurrent.futures import Future
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from headgate.api import ConnectError
-from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.kafka.admin_clients import admin_client
+from headgate.kafka.asking import Asker
+from headgate.kafka.topics import TopicAdmin, TopicRefused, TopicUnanswered
+from headgate.model import NewTopic
 
-_ANSWER_S: Final = 10.0
-_PASSING: Final = frozenset(
-    {
-        "_TIMED_OUT",
-        "_TRANSPORT",
-        "_RESOLVE",
-        "_ALL_BROKERS_DOWN",
-        "LEADER_NOT_AVAILABLE",
-        "NOT_CONTROLLER",
-        "REQUEST_TIMED_OUT",
-        "THROTTLING_QUOTA_EXCEEDED",
-        "REASSIGNMENT_IN_PROGRESS",
-    }
-)
-"""Errors that go away by themselves, by librdkafka's names."""
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+
 _REFUSED: Final = ("_AUTHENTICATION", "_SSL")
 
 
@@ -45,13 +36,10 @@ class Cluster:
     """`settings` are by Apache's names. Raises ClientConfigError. Its calls block for seconds; one thread uses it."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
-        from confluent_kafka.admin import AdminClient
-
         self._name = settings.get("bootstrap.servers", "")
         self._refusal: str | None = None
-        translated = translate(ClientKind.ADMIN, settings).config
-        config: dict[str, Any] = {**QUIET, **translated, "error_cb": self._hear}
-        self._client = AdminClient(config)
+        self._client = admin_client(settings, error_cb=self._hear)
+        self._topics = TopicAdmin(lambda: self._client, Asker(tries=1))  # whoever looks out asks again
 
     def __str__(self) -> str:
         return f"Cluster {self._name}"
@@ -74,40 +62,29 @@ class Cluster:
         topics = {name: len(each.partitions) for name, each in found.topics.items() if each.error is None}
         return Known(found.cluster_id or "", topics)
 
-    def _hear(self, error: Any) -> None:
+    def _hear(self, error: KafkaError) -> None:
         if error.name() in _REFUSED:
             self._refusal = error.str()
 
     def create(self, topics: Mapping[str, int]) -> None:
         """Makes these, each with so many partitions. Raises Unreachable, and ConnectError when the cluster says no."""
-        from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
-
-        # What the broker has as its default: of replicas it knows best.
-        new = [NewTopic(name, num_partitions=count, replication_factor=-1) for name, count in topics.items()]
-        for name, answer in self._client.create_topics(new, request_timeout=_ANSWER_S).items():
-            self._wait(answer, f"Topic {name} cannot be created", fine="TOPIC_ALREADY_EXISTS")
+        with self._told("cannot be created"):
+            # As many replicas as the broker has as its default: it knows best.
+            self._topics.create(*(NewTopic(name, count) for name, count in topics.items()))
 
     def grow(self, topics: Mapping[str, int]) -> None:
         """So that each has so many partitions. Raises as `create` does."""
-        from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]
+        with self._told("cannot be given more partitions"):
+            self._topics.grow(topics)
 
-        new = [NewPartitions(name, count) for name, count in topics.items()]
-        for name, answer in self._client.create_partitions(new, request_timeout=_ANSWER_S).items():
-            self._wait(answer, f"Topic {name} cannot be given more partitions", fine="INVALID_PARTITIONS")
-
-    def _wait(self, answer: Future[Any], problem: str, fine: str) -> None:
-        """`fine`: somebody else was quicker."""
-        from confluent_kafka import KafkaException
-
+    @contextmanager
+    def _told(self, problem: str) -> Iterator[None]:
         try:
-            answer.result(2 * _ANSWER_S)
-        except TimeoutError:
-            raise Unreachable(f"{self} does not answer") from None
-        except KafkaException as error:
-            name, text = error.args[0].name(), error.args[0].str()
-            if name in _PASSING:
-                raise Unreachable(f"{self} does not answer: {text}") from None
-            if name != fine:
-                raise ConnectError(
-                    f"{problem} on {self}: {text}. Allow it, do it yourself, or set create.topics to false"
-                ) from error
+            yield
+        except TopicUnanswered as error:
+            raise Unreachable(f"{self} does not answer: {error}") from None
+        except TopicRefused as error:
+            raise ConnectError(
+                f"Topic {error.topic} {problem} on {self}: {error}. Allow it, do it yourself, or set create.topics to"
+                " false"
+            ) from error

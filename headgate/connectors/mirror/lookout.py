@@ -14,7 +14,7 @@ from headgate.api import ConnectError, TopicPartition
 from headgate.connectors.mirror.cluster import Cluster, Known, Unreachable
 from headgate.connectors.mirror.config import MirrorConfig, onto_itself
 from headgate.connectors.mirror.naming import too_long
-from headgate.kafka.settings import Complaints
+from headgate.log import Complaints
 
 log = logging.getLogger(__name__)
 

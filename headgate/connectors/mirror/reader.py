@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from headgate.api import ConnectError, TopicPartition
 from headgate.connectors.mirror.offset_policy import Begin, OffsetPolicy
-from headgate.kafka.settings import QUIET, ClientKind, Complaints, translate
+from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.log import Complaints
 
 log = logging.getLogger(__name__)
 

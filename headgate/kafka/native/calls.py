@@ -1,4 +1,4 @@
-"""librdkafka's own producer calls, for whole columns: an Arrow buffer already is what they take, pointers and lengths.
+"""librdkafka's own calls, for whole columns: an Arrow buffer already is what they take, pointers and lengths.
 
 Called in the very library that confluent_kafka has loaded, by the names and layouts of librdkafka's `rdkafka.h`, which
 are stable within version 2. A Python call for each record costs more than all that librdkafka does with it.
@@ -91,6 +91,8 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_conf_destroy": (None, (c_void_p,)),
     "rd_kafka_new": (c_void_p, (c_int, c_void_p, c_char_p, c_size_t)),
     "rd_kafka_destroy_flags": (None, (c_void_p, c_int)),
+    "rd_kafka_sasl_background_callbacks_enable": (c_void_p, (c_void_p,)),
+    "rd_kafka_queue_new": (c_void_p, (c_void_p,)),
     "rd_kafka_queue_get_main": (c_void_p, (c_void_p,)),
     "rd_kafka_queue_poll": (c_void_p, (c_void_p, c_int)),
     "rd_kafka_queue_destroy": (None, (c_void_p,)),
@@ -120,6 +122,7 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_topic_partition_list_new": (c_void_p, (c_int,)),
     "rd_kafka_topic_partition_list_add": (c_void_p, (c_void_p, c_char_p, c_int32)),
     "rd_kafka_topic_partition_list_set_offset": (c_int, (c_void_p, c_char_p, c_int32, c_int64)),
+    "rd_kafka_topic_partition_list_find": (c_void_p, (c_void_p, c_char_p, c_int32)),
     "rd_kafka_topic_partition_list_destroy": (None, (c_void_p,)),
     "rd_kafka_commit_transaction": (c_void_p, (c_void_p, c_int)),
     "rd_kafka_abort_transaction": (c_void_p, (c_void_p, c_int)),
@@ -134,6 +137,16 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_error_txn_requires_abort": (c_int, (c_void_p,)),
     "rd_kafka_error_destroy": (None, (c_void_p,)),
     "rd_kafka_err2str": (c_char_p, (c_int,)),
+    "rd_kafka_AdminOptions_new": (c_void_p, (c_void_p, c_int)),
+    "rd_kafka_AdminOptions_set_request_timeout": (c_int, (c_void_p, c_int, c_char_p, c_size_t)),
+    "rd_kafka_AdminOptions_destroy": (None, (c_void_p,)),
+    "rd_kafka_DeleteConsumerGroupOffsets_new": (c_void_p, (c_char_p, c_void_p)),
+    "rd_kafka_DeleteConsumerGroupOffsets_destroy": (None, (c_void_p,)),
+    "rd_kafka_DeleteConsumerGroupOffsets": (None, (c_void_p, POINTER(c_void_p), c_size_t, c_void_p, c_void_p)),
+    "rd_kafka_event_DeleteConsumerGroupOffsets_result": (c_void_p, (c_void_p,)),
+    "rd_kafka_DeleteConsumerGroupOffsets_result_groups": (POINTER(c_void_p), (c_void_p, POINTER(c_size_t))),
+    "rd_kafka_group_result_error": (c_void_p, (c_void_p,)),
+    "rd_kafka_group_result_partitions": (c_void_p, (c_void_p,)),
 }
 
 PURGE_KNOWN: Final = 0x1 | 0x2

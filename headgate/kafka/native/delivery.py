@@ -14,7 +14,8 @@ from headgate.kafka.native.calls import Message
 from headgate.kafka.native.columns import Arguments, address, column, slices
 from headgate.kafka.native.oversize import Oversize
 from headgate.kafka.native.rows import QUEUE_FULL, rows_of
-from headgate.kafka.settings import QUIET, ClientKind, Complaints, translate
+from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.log import Complaints
 from headgate.model import Config
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from headgate.api.errors import ConnectError
 from headgate.api.task import Consumed
 from headgate.backoff import Backoff
-from headgate.kafka.complaints import Complaints
+from headgate.log import Complaints
 from headgate.model import TaskSpec
 from headgate.producer.errors import (
     FailureType,

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from headgate.kafka.settings import Complaints
+from headgate.log import Complaints
 
 
 def test_what_is_said_again_and_again_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
