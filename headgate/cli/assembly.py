@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from headgate.api.config import ConfigDef
 from headgate.cli.version import commit
@@ -20,7 +20,9 @@ from headgate.rest.settings import RestSettings
 from headgate.runtime import task_spec
 from headgate.runtime.config.secrets import resolve_worker
 from headgate.runtime.config.worker_config import STANDALONE, WorkerConfig, unknown_keys
+from headgate.runtime.herder_ports import HerderPorts, offsets_in
 from headgate.runtime.plugins import Kind, Plugins
+from headgate.runtime.ports import ConfigStore, OpenOffsets, StatusStore, TaskRunner
 from headgate.runtime.standalone import StandaloneHerder
 from headgate.spark.ride import Rides
 from headgate.spark.session import SparkEngine
@@ -57,18 +59,22 @@ class Parts:
         )
         self.rides = Rides(self.engine)
 
-    def for_herder(self, runner: SparkTaskRunner) -> dict[str, Any]:
-        """The arguments that the herders of both modes take."""
-        return {
-            "config": self.config,
-            "plugins": self.plugins,
-            "groups": self.groups,
-            "runner": runner,
-            "worker_id": self.server.worker_id,
-            "cluster_id": lambda: cluster_id(task_spec.admin_config("", {}, self.config)),
-            "secrets": self.secrets,
-            "try_client": lambda kind, config: translate(ClientKind(kind), config),
-        }
+    def for_herder(
+        self, runner: TaskRunner, configs: ConfigStore, statuses: StatusStore, open_offsets: OpenOffsets
+    ) -> HerderPorts:
+        return HerderPorts(
+            config=self.config,
+            plugins=self.plugins,
+            configs=configs,
+            statuses=statuses,
+            open_offsets=open_offsets,
+            groups=self.groups,
+            runner=runner,
+            worker_id=self.server.worker_id,
+            cluster_id=lambda: cluster_id(task_spec.admin_config("", {}, self.config)),
+            secrets=self.secrets,
+            try_client=lambda kind, config: translate(ClientKind(kind), config),
+        )
 
     def start_engine(self) -> None:
         self.engine.start()
@@ -101,10 +107,7 @@ class StandaloneWorker:
         self._offsets = FileOffsetStore(parts.raw["offset.storage.file.filename"])
         self.runner = SparkTaskRunner(parts.engine, parts.rides, self._offsets)
         self.herder = StandaloneHerder(
-            configs=MemoryConfigStore(),
-            statuses=MemoryStatusStore(),
-            offsets=self._offsets,
-            **parts.for_herder(self.runner),
+            parts.for_herder(self.runner, MemoryConfigStore(), MemoryStatusStore(), offsets_in(self._offsets))
         )
 
     def start(self) -> None:

@@ -13,15 +13,14 @@ from headgate.model import Config, ConnectorType, TargetState, TaskId
 from headgate.runtime import decide, task_spec
 from headgate.runtime.board import StatusBoard
 from headgate.runtime.config.connector_config import CONNECTOR_CLASS, RELOAD, ConnectorConfig
-from headgate.runtime.config.secrets import Resolved, Secrets, put_back
-from headgate.runtime.config.worker_config import WorkerConfig
+from headgate.runtime.config.secrets import Resolved, put_back
 from headgate.runtime.connector import ConnectorInstance, trace_of
 from headgate.runtime.context import RuntimeConnectorContext
 from headgate.runtime.errors import HerderError, StartFailed, TooManyTasks
+from headgate.runtime.herder_ports import HerderPorts
 from headgate.runtime.lifecycle import EVENT_OF, Event, Phase
 from headgate.runtime.loop import HerderLoop
-from headgate.runtime.plugins import Found, Plugins
-from headgate.runtime.ports import ConfigStore, OpenOffsets
+from headgate.runtime.plugins import Found
 from headgate.runtime.worker import Worker
 
 log = logging.getLogger(__name__)
@@ -36,30 +35,25 @@ class Actor:
     def __init__(
         self,
         loop: HerderLoop,
-        config: WorkerConfig,
-        plugins: Plugins,
-        configs: ConfigStore,
-        open_offsets: OpenOffsets,
+        ports: HerderPorts,
         board: StatusBoard,
         worker: Worker,
-        secrets: Secrets,
         expired: Callable[[str], None],
-        publish: Publish | None = None,
-        generation: Callable[[str], int] = lambda _: 0,
+        publish: Publish,
+        generation: Callable[[str], int],
     ) -> None:
-        """`expired` is told a connector whose values from config providers are no longer good. `publish` sees to new
-        task configs; without it they are written and carried out here. `generation` counts a connector's sets of them.
-        """
+        """`expired` is told a connector whose values from config providers are no longer good. `generation` counts a
+        connector's sets of task configs."""
         self._loop = loop
-        self._config = config
-        self._plugins = plugins
-        self._configs = configs
-        self._open_offsets = open_offsets
+        self._config = ports.config
+        self._plugins = ports.plugins
+        self._configs = ports.configs
+        self._open_offsets = ports.open_offsets
+        self._secrets = ports.secrets
         self._board = board
         self._worker = worker
-        self._secrets = secrets
         self._expired = expired
-        self._publish: Publish = publish or self._replace_tasks
+        self._publish = publish
         self._generation = generation
         self._resolved: dict[str, Resolved] = {}
         """By connector: the values that its instance was started with."""
@@ -250,9 +244,6 @@ class Actor:
         stored = view.require(instance.name).config
         configs = tuple(put_back(config, stored, known) for config in made)
         return configs if decide.task_configs_differ(view, instance.name, configs, parsed.task_limit) else None
-
-    async def _replace_tasks(self, name: str, configs: tuple[Config, ...]) -> None:
-        await self.act(decide.on_task_configs(name, configs))
 
     # --- what connectors tell -----------------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
-from typing import Any
 
 from headgate.model import (
     Config,
@@ -26,6 +25,7 @@ from headgate.runtime.errors import (
     StatusNotFound,
 )
 from headgate.runtime.herder import Herder
+from headgate.runtime.herder_ports import HerderPorts
 from headgate.runtime.lifecycle import Event
 from headgate.runtime.restart import RestartPlan
 
@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 
 
 class StandaloneHerder(Herder):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, ports: HerderPorts) -> None:
+        super().__init__(ports)
         self._restarting: set[str | TaskId] = set()
 
     async def create(self, name: str, config: Mapping[str, str | None], initial: TargetState | None) -> ConnectorInfo:
@@ -63,6 +63,9 @@ class StandaloneHerder(Herder):
         new = view.get(name) is None
         await self.actor.act(decide.on_create(name, config, None) if new else decide.on_config(view, name, config))
         return new
+
+    async def publish(self, name: str, configs: tuple[Config, ...]) -> None:
+        await self.actor.act(decide.on_task_configs(name, configs))
 
     async def delete(self, name: str) -> None:
         self.configs.view().require(name)

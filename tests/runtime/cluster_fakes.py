@@ -17,9 +17,10 @@ from headgate.cluster.work import Work
 from headgate.model import Config, State, Status, TaskId
 from headgate.runtime.config.worker_config import DISTRIBUTED, WorkerConfig
 from headgate.runtime.distributed.group import ConfigListener, GroupSettings
-from headgate.runtime.distributed.herder import DistributedHerder
+from headgate.runtime.distributed.herder import DistributedHerder, GroupPorts
 from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.errors import HerderError
+from headgate.runtime.herder_ports import HerderPorts, offsets_in
 from headgate.runtime.ports import PeerError, Signer
 from headgate.storage.config_log import ConfigLog
 from headgate.storage.memory import MemoryOffsetStore, MemoryStatusStore
@@ -155,7 +156,18 @@ class Node(World):
         self.groups = FakeGroups()
         self.group = group
         raw = {**WORKER_FILE, **DISTRIBUTED_FILE, **worker_file}
-        self.herder: DistributedHerder = DistributedHerder(  # type: ignore[assignment]
+        ports = HerderPorts(
+            config=WorkerConfig.parse(raw, DISTRIBUTED),
+            plugins=scripted_plugins(),
+            configs=self.stores.configs,
+            statuses=self.stores.statuses,
+            open_offsets=offsets_in(group.offsets),
+            groups=self.groups,
+            runner=self.runner,
+            worker_id=name,
+            cluster_id=lambda: "cluster-1",
+        )
+        in_group = GroupPorts(
             stores=self.stores,
             url=self.url,
             peers=group,
@@ -167,14 +179,8 @@ class Node(World):
             fence=lambda clients, ids: self.fenced.append(ids),
             prepare=lambda: None,
             transactional=False,
-            config=WorkerConfig.parse(raw, DISTRIBUTED),
-            plugins=scripted_plugins(),
-            offsets=group.offsets,
-            groups=self.groups,
-            runner=self.runner,
-            worker_id=name,
-            cluster_id=lambda: "cluster-1",
         )
+        self.herder: DistributedHerder = DistributedHerder(ports, in_group)  # type: ignore[assignment]
 
     def start(self) -> Node:
         self.herder.start()

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from headgate.cluster.leader import Leader
 from headgate.model import (
@@ -48,6 +49,7 @@ from headgate.runtime.errors import (
     ShuttingDown,
 )
 from headgate.runtime.herder import Herder
+from headgate.runtime.herder_ports import HerderPorts
 from headgate.runtime.ports import PeerError, Peers
 
 log = logging.getLogger(__name__)
@@ -58,50 +60,49 @@ _FENCE_S: Final = 90.0
 _PREPARE_S: Final = 5.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPorts:
+    """What the herder of a worker in a group is joined to besides."""
+
+    stores: Stores
+    url: str
+    peers: Peers
+    join: Callable[[DistributedHerder], Place]
+    """Makes this worker's place in the group, not yet started."""
+    signatures: Signatures
+    settings: GroupSettings
+    set_level: Callable[[str, str], None]
+    """Sets a log level here."""
+    failed: Callable[[Exception], None]
+    """Is told why the worker cannot start."""
+    fence: Fence
+    prepare: Callable[[], None]
+    """Returns when tasks can run here."""
+    transactional: bool
+    """The leader writes in transactions."""
+
+
 class DistributedHerder(Herder):
-    def __init__(
-        self,
-        *,
-        stores: Stores,
-        url: str,
-        peers: Peers,
-        join: Callable[[DistributedHerder], Place],
-        signatures: Signatures,
-        settings: GroupSettings,
-        set_level: Callable[[str, str], None],
-        failed: Callable[[Exception], None],
-        fence: Fence,
-        prepare: Callable[[], None],
-        transactional: bool,
-        **others: Any,
-    ) -> None:
-        """`join` makes this worker's place in the group, not yet started; `set_level` sets a log level here; `failed`
-        is told why the worker cannot start; `fence` shuts out producers; `prepare` returns when tasks can run here;
-        `transactional`: the leader writes in transactions."""
-        super().__init__(
-            configs=stores.configs,
-            statuses=stores.statuses,
-            group_generation=lambda: self.place.generation,
-            task_generation=lambda connector: stores.configs.state().generation(connector),
-            publish=self._publish,
-            **others,
-        )
+    def __init__(self, ports: HerderPorts, group: GroupPorts) -> None:
+        """`ports` has the stores of `group`."""
+        super().__init__(ports)
+        self._group = group
+        stores, signatures, settings = group.stores, group.signatures, group.settings
         self._stores = stores
         self._shared = stores.configs
         self._statuses = stores.statuses
-        self._url = url
-        self._failed = failed
-        self._prepare = prepare
         self.leader = Leader(settings.max_delay_ms)
         self.holdings = Holdings(self, stores.configs, self.board, self.worker, self.actor)
-        self.follower = Follower(self, stores.configs, self.holdings, lambda: self.place.request_rejoin(), set_level)
+        self.follower = Follower(
+            self, stores.configs, self.holdings, lambda: self.place.request_rejoin(), group.set_level
+        )
         self.leadership = Leadership(self, stores, signatures, lambda: self.place)
-        self._writes = SharedWrites(self.leadership, lambda: self.place, transactional)
+        self._writes = SharedWrites(self.leadership, lambda: self.place, group.transactional)
         self._restarts = Restarts(stores, self._writes)
-        self._envoy = Envoy(peers, stores.configs, signatures, lambda: self.place)
+        self._envoy = Envoy(group.peers, stores.configs, signatures, lambda: self.place)
         self.member = GroupMember(
             self,
-            url,
+            group.url,
             stores.configs,
             stores.statuses,
             self.holdings,
@@ -114,10 +115,10 @@ class DistributedHerder(Herder):
             max_delay_s=settings.max_delay_ms / 1000,
         )
         self._fencing = FencingRounds(
-            stores.configs, fence, self._clients_of, self.actor.type_of, self._writes.lead, self.config.group_id
+            stores.configs, group.fence, self._clients_of, self.actor.type_of, self._writes.lead, self.config.group_id
         )
         self.worker.preflight = ClusterPreflight(stores.configs, self._fence_anywhere, self.holdings.has)
-        self.place: Place = join(self)
+        self.place: Place = group.join(self)
 
     # --- from start to end --------------------------------------------------------------------------------------------
 
@@ -130,7 +131,7 @@ class DistributedHerder(Herder):
             with self.stages.doing("reading the internal topics"):
                 await in_thread(lambda: self._stores.start(self.follower), "read-topics")
         except Exception as error:
-            self._failed(error)
+            self._group.failed(error)
             return
         self.follower.start()
         await self._prepare_engine()
@@ -147,7 +148,7 @@ class DistributedHerder(Herder):
         with self.stages.doing("starting the engine that runs its tasks"):
             while not self.ending:
                 try:
-                    await in_thread(self._prepare, "prepare")
+                    await in_thread(self._group.prepare, "prepare")
                     return
                 except Exception as error:
                     log.error("This worker does not join the group yet: %s", error)
@@ -165,18 +166,24 @@ class DistributedHerder(Herder):
         with self.stages.doing("waiting for its place in the group of workers"):
             await self.member.settled.wait()
 
+    def group_generation(self) -> int:
+        return self.place.generation
+
+    def task_generation(self, connector: str) -> int:
+        return self._shared.state().generation(connector)
+
     # --- who may do it ------------------------------------------------------------------------------------------------
 
     def _require_leader(self) -> None:
         if not self.place.is_leader:
-            raise Elsewhere("" if self.place.leader_url == self._url else self.place.leader_url)
+            raise Elsewhere("" if self.place.leader_url == self._group.url else self.place.leader_url)
 
     def _require_owner(self, what: str | TaskId) -> None:
         if self.holdings.has(what):
             return
         self._require_leader()
         url = self.leader.owner(what)
-        raise Elsewhere(url if url is not None and url != self._url else "")
+        raise Elsewhere(url if url is not None and url != self._group.url else "")
 
     def _require_settled(self) -> None:
         if self.place.rebalancing:
@@ -238,8 +245,8 @@ class DistributedHerder(Herder):
                 raise BadRequest(f"Cannot submit non-empty set of task configs for stopped connector {name}")
             await self._writes.lead(lambda: self.configs.put_tasks(name, configs), "writing task configurations to")
 
-    async def _publish(self, name: str, configs: tuple[Config, ...]) -> None:
-        """What a connector here has generated: written by the leader."""
+    async def publish(self, name: str, configs: tuple[Config, ...]) -> None:
+        """Written by the leader."""
         if self.place.is_leader:
             await self._write_tasks(name, configs)
         else:
