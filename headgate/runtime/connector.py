@@ -71,6 +71,8 @@ class ConnectorInstance:
         self.version = found.version
         self.phase = Phase.INIT
         self.trace: str | None = None
+        self.made_tasks = False
+        """Its task configs were published since it was last stopped."""
         self.outdated = False
         """Its task configs may no longer be what it would generate."""
         self.asked = False
@@ -101,7 +103,7 @@ class ConnectorInstance:
         self.phase = following
         if following is Phase.STOPPED:
             # KIP-875: whatever it was before, it can be started again; so the next start gets a new object.
-            self._plugin, self.trace = None, None
+            self._plugin, self.trace, self.made_tasks = None, None, False
         return changed
 
     async def shutdown(self) -> None:

@@ -25,6 +25,7 @@ from headgate.model import (
     TargetState,
     TaskId,
 )
+from headgate.runtime import restart
 from headgate.runtime.actor import Actor
 from headgate.runtime.board import StatusBoard
 from headgate.runtime.config import connector_config, unknown_keys
@@ -40,11 +41,13 @@ from headgate.runtime.errors import (
     HerderError,
     InvalidConfig,
     PluginNotFound,
+    StatusNotFound,
 )
 from headgate.runtime.herder_ports import HerderPorts
 from headgate.runtime.loop import HerderLoop
 from headgate.runtime.offset_changes import OffsetChanges
 from headgate.runtime.plugins import CONNECTORS
+from headgate.runtime.restart import RestartPlan
 from headgate.runtime.worker import Worker
 
 log = logging.getLogger(__name__)
@@ -53,14 +56,17 @@ _CLUSTER_ID_FIRST_S, _CLUSTER_ID_MOST_S = 5.0, 300.0
 
 
 class Herder(HerderLoop, ABC):
-    def __init__(self, ports: HerderPorts) -> None:
+    def __init__(self, ports: HerderPorts, patient: bool) -> None:
+        """`patient`: see `Actor`."""
         super().__init__()
         self.config = ports.config
         self.plugins = ports.plugins
         self.configs = ports.configs
         self.board = StatusBoard(ports.statuses, ports.worker_id, self.group_generation)
         self.worker = Worker(ports.runner, self.board, self.config.graceful_timeout_s, self.post, self._on_topic)
-        self.actor = Actor(self, ports, self.board, self.worker, self._on_expired, self.publish, self.task_generation)
+        self.actor = Actor(
+            self, ports, self.board, self.worker, self._on_expired, self.publish, self.task_generation, patient
+        )
         self.ready = False
         self.kafka_cluster_id: str | None = None
         self._secrets = ports.secrets
@@ -158,6 +164,13 @@ class Herder(HerderLoop, ABC):
         if infos.unknown_keys:
             log.warning("Keys that nobody declared: %s", unknown_keys.told(infos.unknown_keys))
         return {key: value for key, value in config.items() if value is not None}
+
+    def restart_plan(self, request: RestartRequest) -> RestartPlan:
+        """KIP-745. Raises StatusNotFound."""
+        try:
+            return restart.plan(request, self.connector_status(request.connector))
+        except StatusNotFound:
+            raise StatusNotFound(f"Status for connector {request.connector} not found") from None
 
     def _on_expired(self, name: str) -> None:
         if not self.ending:

@@ -208,7 +208,7 @@ class Node(World):
     def running(self, name: str = "orders") -> list[int]:
         """The numbers of a connector's tasks that live here."""
         self.settle()
-        return [task.task for task in self.herder.worker.tasks_of(name)]
+        return sorted(task.task for task in self.herder.worker.tasks if task.connector == name)
 
     def status_of_elsewhere(self) -> Status:
         return Status(State.RUNNING, "another worker")

@@ -322,6 +322,18 @@ def test_what_the_leader_has_chosen_is_chosen_again(node: Node, script: Script) 
     ]
 
 
+@pytest.mark.kip(745, "distributed: every worker restarts its own instances")
+def test_a_connector_that_hangs_does_not_keep_its_tasks_from_being_restarted(node: Node, script: Script) -> None:
+    written(node)
+    given(node, "orders", *tasks(0, 1))
+    script.journal.clear()
+    script.on_start = script.hang
+    node.say(lambda: node.herder.holdings.request_restart(RestartRequest("orders", include_tasks=True)))
+    eventually(lambda: starts(script) == ["start orders", "start task orders-0", "start task orders-1"])
+    eventually(lambda: node.task_states() == [State.RUNNING, State.RUNNING])
+    assert node.state() is State.RESTARTING
+
+
 def test_of_what_it_does_not_hold_nothing_is_restarted(node: Node, script: Script) -> None:
     written(node)
     given(node, ORDERS)

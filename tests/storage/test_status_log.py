@@ -372,10 +372,10 @@ class TestTopics:
 def test_the_board_writes_the_generation_that_it_is_told(worker: Worker) -> None:
     generation = 3
     board = StatusBoard(worker.statuses, HERE, lambda: generation)
-    board.connector("a", Event.STARTUP, version="1")
-    board.task(TASK, Event.STARTUP)
+    board.put("a", Event.STARTUP, version="1")
+    board.put(TASK, Event.STARTUP)
     generation = 4
-    board.task(TASK, Event.SHUTDOWN)
+    board.put(TASK, Event.SHUTDOWN)
     assert worker.statuses.connector("a") == Status(State.RUNNING, HERE, None, "1", 3)
     assert worker.statuses.task(TASK) == Status(State.UNASSIGNED, HERE, None, None, 4)
     assert board.status("a", ConnectorType.SINK).connector.generation == 3

@@ -15,7 +15,7 @@ from headgate.model import RestartRequest, SessionKey, TargetState
 from headgate.runtime.connector import in_thread
 from headgate.runtime.distributed import changes
 from headgate.runtime.distributed.group import SharedConfigs, Snapshot
-from headgate.runtime.distributed.holdings import Holdings
+from headgate.runtime.distributed.holdings import GroupHoldings
 from headgate.runtime.loop import HerderLoop
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ class Follower:
         self,
         loop: HerderLoop,
         configs: SharedConfigs,
-        holdings: Holdings,
+        holdings: GroupHoldings,
         rejoin: Callable[[], None],
         set_level: Callable[[str, str], None],
     ) -> None:
@@ -39,7 +39,7 @@ class Follower:
         self._set_level = set_level
         self._turn = asyncio.Lock()
         self._due = False
-        self._wanted: dict[str, list[TargetState]] = {}
+        self._passed: dict[str, list[TargetState]] = {}
         """By connector: the states that have been wanted of it, one after the other, and are not carried out yet."""
         self.carried_out: Snapshot = configs.state()
 
@@ -66,13 +66,10 @@ class Follower:
             # Of one that was deleted and made anew before any rebalance, this worker may still hold the old one.
             await self._holdings.end_tasks(found.recommitted | found.added, now.offset)
             self.carried_out = now
-            wanted, self._wanted = self._wanted, {}
+            passed, self._passed = self._passed, {}
         if found.needs_rebalance:
             self._rejoin()
-        for name in sorted(found.reconfigured | found.added):
-            self._holdings.reconfigure(name)
-        for name, targets in sorted(wanted.items()):
-            self._holdings.retarget(name, TargetState.STOPPED in targets)
+        self._holdings.see_to_all(passed)
 
     # --- from the topic's thread --------------------------------------------------------------------------------------
 
@@ -101,7 +98,7 @@ class Follower:
         self._set_level(namespace, level)
 
     def _want(self, name: str, target: TargetState) -> None:
-        self._wanted.setdefault(name, []).append(target)
+        self._passed.setdefault(name, []).append(target)
         self._news()
 
     def _news(self) -> None:

@@ -23,14 +23,14 @@ from headgate.model import (
     TargetState,
     TaskId,
 )
-from headgate.runtime import decide, task_spec
+from headgate.runtime import config_rules, task_spec
 from headgate.runtime import offsets as rules
 from headgate.runtime.connector import in_thread
 from headgate.runtime.distributed.envoy import Envoy
 from headgate.runtime.distributed.fencing import Fence, FencingRounds
 from headgate.runtime.distributed.follower import Follower
 from headgate.runtime.distributed.group import GroupSettings, Place, Stores
-from headgate.runtime.distributed.holdings import Holdings
+from headgate.runtime.distributed.holdings import GroupHoldings
 from headgate.runtime.distributed.leadership import Leadership
 from headgate.runtime.distributed.member import GroupMember
 from headgate.runtime.distributed.preflight import ClusterPreflight
@@ -85,14 +85,14 @@ class GroupPorts:
 class DistributedHerder(Herder):
     def __init__(self, ports: HerderPorts, group: GroupPorts) -> None:
         """`ports` has the stores of `group`."""
-        super().__init__(ports)
+        super().__init__(ports, patient=True)
         self._group = group
         stores, signatures, settings = group.stores, group.signatures, group.settings
         self._stores = stores
         self._shared = stores.configs
         self._statuses = stores.statuses
         self.leader = Leader(settings.max_delay_ms)
-        self.holdings = Holdings(self, stores.configs, self.board, self.worker, self.actor)
+        self.holdings = GroupHoldings(self, stores.configs, self.board, self.worker, self.actor)
         self.follower = Follower(
             self, stores.configs, self.holdings, lambda: self.place.request_rejoin(), group.set_level
         )
@@ -211,8 +211,8 @@ class DistributedHerder(Herder):
     async def patch_config(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
         self._require_leader()
         async with self._writes.in_turn():
-            merged = decide.patched(self.configs.view().require(name), changes)
-            decide.check_name(name, merged)
+            merged = config_rules.patched(self.configs.view().require(name), changes)
+            config_rules.check_name(name, merged)
             valid = await self.require_valid(merged)
             self._require_leader()
             _, info = await self._replace(name, valid)
@@ -282,17 +282,17 @@ class DistributedHerder(Herder):
         self.configs.view().require(name)
         if request.forceful:
             self._require_owner(name)
-            with self._restarts.marked(name, f"Connector {name} is already being restarted"):
+            with self.holdings.restarting(name):
                 await self.holdings.restart_connector(name)
             return None
         self._require_leader()
-        return await self._restarts.request(request, self.connector_status)
+        return await self._restarts.request(self.restart_plan(request))
 
     async def restart_task(self, task: TaskId) -> None:
         self._require_settled()
         self.configs.view().require_task(task)
         self._require_owner(task)
-        with self._restarts.marked(task, f"Task {task} is already being restarted"):
+        with self.holdings.restarting(task):
             await self.holdings.restart_task(task)
 
     # --- KIP-875: offsets ---------------------------------------------------------------------------------------------

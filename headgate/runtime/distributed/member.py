@@ -14,7 +14,7 @@ from headgate.cluster.work import NOTHING, Work, union
 from headgate.runtime.connector import in_thread
 from headgate.runtime.distributed.follower import Follower
 from headgate.runtime.distributed.group import Place, SharedConfigs, SharedStatuses
-from headgate.runtime.distributed.holdings import Holdings
+from headgate.runtime.distributed.holdings import GroupHoldings
 from headgate.runtime.loop import HerderLoop
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class GroupMember:
         url: str,
         configs: SharedConfigs,
         statuses: SharedStatuses,
-        holdings: Holdings,
+        holdings: GroupHoldings,
         follower: Follower,
         leader: Leader,
         place: Callable[[], Place],
