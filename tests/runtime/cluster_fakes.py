@@ -14,9 +14,9 @@ from runtime_fakes import PATIENCE_S, WORKER_FILE, FakeGroups, FakeRunner, Scrip
 from headgate.cluster.leader import Election
 from headgate.cluster.protocol import Assignment, Joined, Problem, Protocol
 from headgate.cluster.work import Work
-from headgate.model import Config, State, Status, TaskId
+from headgate.model import Config, PassingEvent, State, Status, TaskId
 from headgate.runtime.config.worker_config import DISTRIBUTED, WorkerConfig
-from headgate.runtime.distributed.group import ConfigListener, GroupSettings
+from headgate.runtime.distributed.group import GroupSettings
 from headgate.runtime.distributed.herder import DistributedHerder, GroupPorts
 from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.errors import HerderError
@@ -83,9 +83,9 @@ class MemoryStores:
         self.refusing: list[Exception] = []
         """Raised by the next claims or starts."""
 
-    def start(self, listener: ConfigListener) -> None:
+    def start(self, on_change: Callable[[PassingEvent | None], None]) -> None:
         self._refuse()
-        self.configs.start(listener)
+        self.configs.start(on_change)
 
     def claim(self) -> None:
         self._refuse()

@@ -77,7 +77,8 @@ def test_what_was_there_at_the_start_is_no_news(script: Script) -> None:
         first.configs.put_restart_request(RestartRequest("orders", include_tasks=True))
         first.configs.put_logger_level("headgate", "DEBUG")
         second = group.add("b")
-        second.settle()
+        for node in (first, second):
+            node.settle()
         assert second.herder.follower.carried_out.offset == first.configs.state().offset
         assert second.place.wanted == 0
         assert second.levels == []
@@ -188,6 +189,7 @@ def test_states_of_connectors_that_are_gone_are_forgotten(node: Node, script: Sc
 
 def test_log_levels_are_set_at_once(node: Node) -> None:
     node.configs.put_logger_level("headgate.rest", "trace")
+    node.settle()
     assert node.levels == [("headgate.rest", "trace")]
 
 

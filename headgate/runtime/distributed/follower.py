@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
-from headgate.model import RestartRequest, SessionKey, TargetState
+from headgate.model import LoggerLevel, PassingEvent, RestartRequest, TargetChange, TargetState
 from headgate.runtime.connector import in_thread
 from headgate.runtime.distributed import changes
 from headgate.runtime.distributed.group import SharedConfigs, Snapshot
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Follower:
-    """Fits `ConfigListener`. `carried_out` is the snapshot that this worker lives by."""
+    """`carried_out` is the snapshot that this worker lives by."""
 
     def __init__(
         self,
@@ -71,35 +71,22 @@ class Follower:
             self._rejoin()
         self._holdings.see_to_all(passed)
 
-    # --- from the topic's thread --------------------------------------------------------------------------------------
+    def on_change(self, event: PassingEvent | None) -> None:
+        """From the topic's thread."""
+        self._loop.post(lambda: self._note(event))
 
-    def on_connector_update(self, name: str) -> None:
-        self._loop.post(self._news)
-
-    def on_connector_remove(self, name: str) -> None:
-        self._loop.post(self._news)
-
-    def on_tasks_update(self, name: str, tasks: object) -> None:
-        self._loop.post(self._news)
-
-    def on_target_state_change(self, name: str) -> None:
-        connector = self._configs.view().get(name)
-        if connector is not None:
-            self._loop.post(lambda: self._want(name, connector.target))
-
-    def on_session_key(self, key: SessionKey) -> None:
-        self._loop.post(self._news)
-
-    def on_restart_request(self, request: RestartRequest) -> None:
-        self._loop.post(lambda: self._holdings.request_restart(request))
-
-    def on_logger_level(self, namespace: str, level: str) -> None:
-        log.info("All workers set logger %s to level %s", namespace, level)
-        self._set_level(namespace, level)
-
-    def _want(self, name: str, target: TargetState) -> None:
-        self._passed.setdefault(name, []).append(target)
-        self._news()
+    def _note(self, event: PassingEvent | None) -> None:
+        match event:
+            case RestartRequest():
+                self._holdings.request_restart(event)
+            case LoggerLevel(logger, level):
+                log.info("All workers set logger %s to level %s", logger, level)
+                self._set_level(logger, level)
+            case TargetChange(name, target):
+                self._passed.setdefault(name, []).append(target)
+                self._news()
+            case None:
+                self._news()
 
     def _news(self) -> None:
         """Many records may come at once; they are carried out together."""

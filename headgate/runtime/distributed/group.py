@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from headgate.cluster import protocol as messages
-from headgate.model import RestartRequest, SessionKey, TaskId
+from headgate.model import PassingEvent, RestartRequest, SessionKey, TaskId
 from headgate.runtime.ports import ConfigStore, StatusStore
 from headgate.runtime.view import ClusterView
 
@@ -43,24 +43,6 @@ class Snapshot(Protocol):
         """Counts its sets of task configs."""
 
     def task_count_record(self, connector: str) -> int | None: ...
-
-
-class ConfigListener(Protocol):
-    """Told, from a thread of the store's, of what came after the start; the snapshot has it by then."""
-
-    def on_connector_update(self, name: str) -> None: ...
-
-    def on_connector_remove(self, name: str) -> None: ...
-
-    def on_tasks_update(self, name: str, tasks: object) -> None: ...
-
-    def on_target_state_change(self, name: str) -> None: ...
-
-    def on_session_key(self, key: SessionKey) -> None: ...
-
-    def on_restart_request(self, request: RestartRequest) -> None: ...
-
-    def on_logger_level(self, namespace: str, level: str) -> None: ...
 
 
 class SharedConfigs(ConfigStore, Protocol):
@@ -100,8 +82,9 @@ class Stores(Protocol):
     @property
     def statuses(self) -> SharedStatuses: ...
 
-    def start(self, listener: ConfigListener) -> None:
-        """Reads all of it. Blocks; raises when it cannot be read or must not be used."""
+    def start(self, on_change: Callable[[PassingEvent | None], None]) -> None:
+        """Reads all of it. Blocks; raises when it cannot be read or must not be used. `on_change` is told, from a
+        thread of the store's, of what comes to the config topic after that; the snapshot has it by then."""
 
     def claim(self) -> None:
         """This worker leads from now on: nobody who led before can write what only the leader may. Blocks."""

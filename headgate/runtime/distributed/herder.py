@@ -129,7 +129,7 @@ class DistributedHerder(Herder):
     async def _start_up(self) -> None:
         try:
             with self.stages.doing("reading the internal topics"):
-                await in_thread(lambda: self._stores.start(self.follower), "read-topics")
+                await in_thread(lambda: self._stores.start(self.follower.on_change), "read-topics")
         except Exception as error:
             self._group.failed(error)
             return
