@@ -167,7 +167,9 @@ def test_pause_and_resume_at_once_ask_for_task_configs_again(node: Node, script:
         node.stores.writer.write([(b"target-state-orders", b'{"state":"PAUSED","state.v2":"PAUSED"}')], 1)
         node.stores.writer.write([(b"target-state-orders", b'{"state":"STARTED","state.v2":"STARTED"}')], 1)
     node.stores.log.held = False
+    hold = node.submit(_pause_loop)
     node.stores.log.deliver()
+    hold.result(5)
     node.idle()
     assert script.journal == ["task_configs 2"]
     assert node.state() is State.RUNNING

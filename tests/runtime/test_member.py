@@ -180,6 +180,21 @@ def test_who_is_behind_the_assignment_reads_first(node: Node, script: Script) ->
     node.stores.log.deliver()
 
 
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_a_change_that_the_assignment_knows_of_needs_no_other_rebalance(node: Node, beyond: int) -> None:
+    """`beyond`: records that came after it."""
+    node.place.wanted = 0
+    node.stores.log.held = True
+    for name in ("orders", "sales")[: 1 + beyond]:
+        record = (f"connector-{name}".encode(), b'{"properties":{"name":"x","connector.class":"ScriptedSource"}}')
+        node.stores.writer.write([record], 1)
+    node.take_up(joined("orders", offset=len(node.group.topic.records) - beyond, generation=2))
+    node.idle()
+    assert "orders" in node.herder.worker.begun
+    assert node.place.wanted == beyond
+    node.stores.log.held = False
+
+
 def test_an_assignment_from_beyond_the_topic_starts_nothing(node: Node, script: Script) -> None:
     offset = put(node)
     node.place.wanted = 0

@@ -29,13 +29,14 @@ class Follower:
         loop: HerderLoop,
         configs: SharedConfigs,
         holdings: GroupHoldings,
-        rejoin: Callable[[], None],
+        rebalance: Callable[[int], None],
         set_level: Callable[[str, str], None],
     ) -> None:
+        """`rebalance` asks for one that knows the config topic up to an offset."""
         self._loop = loop
         self._configs = configs
         self._holdings = holdings
-        self._rejoin = rejoin
+        self._rebalance = rebalance
         self._set_level = set_level
         self._turn = asyncio.Lock()
         self._due = False
@@ -68,7 +69,7 @@ class Follower:
             self.carried_out = now
             passed, self._passed = self._passed, {}
         if found.needs_rebalance:
-            self._rejoin()
+            self._rebalance(now.offset)
         self._holdings.see_to_all(passed)
 
     def on_change(self, event: PassingEvent | None) -> None:

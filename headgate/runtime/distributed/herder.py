@@ -94,7 +94,7 @@ class DistributedHerder(Herder):
         self.leader = Leader(settings.max_delay_ms)
         self.holdings = GroupHoldings(self, stores.configs, self.board, self.worker, self.actor)
         self.follower = Follower(
-            self, stores.configs, self.holdings, lambda: self.place.request_rejoin(), group.set_level
+            self, stores.configs, self.holdings, lambda offset: self.member.rebalance(offset), group.set_level
         )
         self.leadership = Leadership(self, stores, signatures, lambda: self.place)
         self._writes = SharedWrites(self.leadership, lambda: self.place, group.transactional)

@@ -75,6 +75,12 @@ class GroupMember:
             self._url, offset, Assignment(last.leader, last.leader_url, last.offset, self._holdings.given)
         )
 
+    def rebalance(self, offset: int) -> None:
+        """Asks for one, unless the last one knew the config topic up to `offset` already."""
+        last = None if self._joined is None else self._joined.assignment
+        if last is None or last.problem is not Problem.NONE or last.offset < offset:
+            self._place().request_rejoin()
+
     async def lead(self, election: Election) -> Mapping[str, Assignment]:
         state = self._configs.state()
         if state.offset < election.offset:
