@@ -114,14 +114,14 @@ class TargetChange:
 
 
 @dataclass(frozen=True, slots=True)
-class LoggerLevel:
+class LevelChange:
     """All workers shall log so."""
 
     logger: str
     level: str
 
 
-PassingEvent = TargetChange | RestartRequest | LoggerLevel
+PassingEvent = TargetChange | RestartRequest | LevelChange
 """What comes by in the config topic, and cannot be found by comparing what the topic says before and after."""
 
 

@@ -21,7 +21,7 @@ from headgate.runtime import task_spec
 from headgate.runtime.config.secrets import resolve_worker
 from headgate.runtime.config.worker_config import STANDALONE, WorkerConfig, unknown_keys
 from headgate.runtime.herder_ports import HerderPorts, offsets_in
-from headgate.runtime.plugins import Kind, Plugins
+from headgate.runtime.plugins import PluginKind, Plugins
 from headgate.runtime.ports import ConfigStore, OpenOffsets, StatusStore, TaskRunner
 from headgate.runtime.standalone import StandaloneHerder
 from headgate.spark.ride import Rides
@@ -91,7 +91,7 @@ class Parts:
         """A converter that cannot be found would fail every connector; better to say so once, at the start."""
         for key in ("key.converter", "value.converter", "header.converter"):
             ref = task_spec.converter(key, {}, self.config, self.plugins).ref
-            problem = self.plugins.find(str(ref), Kind.CONVERTER, Kind.HEADER_CONVERTER).cls.unavailable()
+            problem = self.plugins.find(str(ref), PluginKind.CONVERTER, PluginKind.HEADER_CONVERTER).cls.unavailable()
             if problem is not None:
                 log.warning("No connector can use %s of the worker's configuration: %s", key, problem)
 

@@ -39,7 +39,7 @@ class RosterUnknown(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class RosterMember:
     """One member."""
 
     id: str
@@ -53,7 +53,7 @@ class Present:
 class Roster:
     protocol_type: str
     """`connect` for workers; empty if the group does not exist or has never had members."""
-    members: tuple[Present, ...] = ()
+    members: tuple[RosterMember, ...] = ()
 
     @property
     def of_others(self) -> bool:
@@ -107,8 +107,8 @@ def _raise(code: int) -> None:
         raise for_code(code)()
 
 
-def _present(member: Any) -> Present:
+def _present(member: Any) -> RosterMember:
     url = None
     with suppress(MalformedMessage):
         url = decode_member(bytes(member.member_metadata)).url or None
-    return Present(member.member_id, member.client_id, member.client_host.lstrip("/"), url)
+    return RosterMember(member.member_id, member.client_id, member.client_host.lstrip("/"), url)

@@ -21,7 +21,7 @@ from headgate.runtime.connector import ConnectorInstance, trace_of
 from headgate.runtime.context import RuntimeConnectorContext
 from headgate.runtime.errors import HerderError, StartFailed, TooManyTasks
 from headgate.runtime.herder_ports import HerderPorts
-from headgate.runtime.lifecycle import EVENT_OF, Event, Phase
+from headgate.runtime.lifecycle import EVENT_OF, InstanceEvent, Phase
 from headgate.runtime.loop import HerderLoop
 from headgate.runtime.plugins import Found
 from headgate.runtime.reconcile import Action, Apply, Regenerate, Shutdown, StartTask, StopTasks, SwitchTasks
@@ -109,7 +109,7 @@ class Actor:
             if target is TargetState.STOPPED and name not in self._worker.connectors:
                 # KIP-875: stopping wins, also over a config that cannot be resolved. A resume resolves it anew.
                 log.warning("Connector is stopped without having been built: %s", error)
-                self._board.put(name, Event.STOP)
+                self._board.put(name, InstanceEvent.STOP)
                 return
             starts.failures += starting
             self._fail(name, self._worker.connectors.get(name), error, f"did not reach state {target.value}")
@@ -170,19 +170,19 @@ class Actor:
         self._worker.begun.pop(name, None)
         instance = self._worker.connectors.pop(name, None)
         if instance is None:  # it could not even be built; what comes next begins anew
-            self._board.put(name, Event.SHUTDOWN)
+            self._board.put(name, InstanceEvent.SHUTDOWN)
             return
         await instance.shutdown()
         if instance.phase is Phase.FAILED and instance.trace:
             log.error("Connector was FAILED when it was shut down, or failed in stop()\n%s", masked(instance.trace))
-        self._board.put(name, Event.SHUTDOWN)
+        self._board.put(name, InstanceEvent.SHUTDOWN)
 
     def _fail(self, name: str, instance: ConnectorInstance | None, error: BaseException, what: str) -> None:
         trace = masked(instance.trace if instance and instance.trace else trace_of(error))
         if instance is not None:
             instance.fail(trace)
         log.error("Connector %s\n%s", what, trace)
-        self._board.put(name, Event.FAILURE, trace, instance.version if instance else None)
+        self._board.put(name, InstanceEvent.FAILURE, trace, instance.version if instance else None)
 
     # --- its tasks ----------------------------------------------------------------------------------------------------
 

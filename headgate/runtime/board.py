@@ -8,7 +8,7 @@ from collections.abc import Callable
 from headgate.log import masked
 from headgate.model import ConnectorStatus, ConnectorType, State, Status, TaskId, TaskStatus
 from headgate.runtime.errors import StatusNotFound
-from headgate.runtime.lifecycle import CONNECTOR, TASK, Event, IllegalTransition, step
+from headgate.runtime.lifecycle import CONNECTOR, TASK, ImpossibleEvent, InstanceEvent, step
 from headgate.runtime.ports import StatusStore
 
 log = logging.getLogger(__name__)
@@ -23,13 +23,15 @@ class StatusBoard:
         self.worker_id = worker_id
         self._generation = generation
 
-    def put(self, what: str | TaskId, event: Event, trace: str | None = None, version: str | None = None) -> None:
+    def put(
+        self, what: str | TaskId, event: InstanceEvent, trace: str | None = None, version: str | None = None
+    ) -> None:
         """This happened to a connector or a task."""
         of_task = isinstance(what, TaskId)
         current = self._store.task(what) if isinstance(what, TaskId) else self._store.connector(what)
         try:
             state = step(TASK if of_task else CONNECTOR, current.state if current else State.UNASSIGNED, event)
-        except IllegalTransition as error:
+        except ImpossibleEvent as error:
             log.error("Status of %s %s left as it is: %s", "task" if of_task else "connector", what, error)
             return
         status = None if state is State.DESTROYED else self._status(state, trace, version)

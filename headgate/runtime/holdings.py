@@ -14,7 +14,7 @@ from headgate.runtime.actor import Actor
 from headgate.runtime.board import StatusBoard
 from headgate.runtime.connector import GRACEFUL_STOP_S
 from headgate.runtime.errors import AlreadyRestarting, StartFailed
-from headgate.runtime.lifecycle import Event
+from headgate.runtime.lifecycle import InstanceEvent
 from headgate.runtime.loop import HerderLoop
 from headgate.runtime.ports import ConfigStore
 from headgate.runtime.reconcile import Action, Passed, reconcile
@@ -62,7 +62,7 @@ class Holdings:
         await self.stop(mine)
         if by_plan:
             for what in mine:
-                self._board.put(what, Event.RESTART)
+                self._board.put(what, InstanceEvent.RESTART)
         await self.settle(mine, {}, quietly=by_plan)
 
     async def restart_task(self, task: TaskId) -> None:

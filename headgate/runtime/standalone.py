@@ -11,7 +11,7 @@ from headgate.runtime.errors import AlreadyExists, HerderError
 from headgate.runtime.herder import Herder
 from headgate.runtime.herder_ports import HerderPorts
 from headgate.runtime.holdings import Holdings
-from headgate.runtime.lifecycle import Event
+from headgate.runtime.lifecycle import InstanceEvent
 
 
 class StandaloneHerder(Herder):
@@ -62,7 +62,7 @@ class StandaloneHerder(Herder):
         tasks = self.holdings.all_of(name).tasks
         await self.holdings.stop(Work(tasks=tasks))
         for task in tasks:
-            self.board.put(task, Event.DELETE)
+            self.board.put(task, InstanceEvent.DELETE)
         self.configs.put_tasks(name, configs)
 
     async def delete(self, name: str) -> None:
@@ -71,7 +71,7 @@ class StandaloneHerder(Herder):
             self.configs.view().require(name)
             await self._put_tasks(name, ())
             await self.holdings.stop(Work.just(name))
-            self.board.put(name, Event.DELETE)
+            self.board.put(name, InstanceEvent.DELETE)
             self.configs.remove_connector(name)
             self.forget_topics(name)
 

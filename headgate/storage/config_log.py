@@ -14,7 +14,7 @@ from typing import Final
 
 from headgate.model import (
     Config,
-    LoggerLevel,
+    LevelChange,
     PassingEvent,
     RestartRequest,
     SessionKey,
@@ -131,7 +131,7 @@ class ConfigLog:
             case RestartRequested(request):
                 return request
             case LoggerLevelSet(namespace, level):
-                return LoggerLevel(namespace, level)
+                return LevelChange(namespace, level)
             case _:
                 return None
 

@@ -12,7 +12,7 @@ from memory_topic import ConfigTopic, TopicAppender, TopicFollower
 from runtime_fakes import PATIENCE_S, WORKER_FILE, FakeGroups, FakeRunner, Script, World, eventually, scripted_plugins
 
 from headgate.cluster.leader import Election
-from headgate.cluster.protocol import Assignment, Joined, Problem, Protocol
+from headgate.cluster.protocol import Assignment, AssignmentProblem, Joined, Protocol
 from headgate.cluster.work import Work
 from headgate.model import Config, PassingEvent, State, Status, TaskId
 from headgate.runtime.config.worker_config import DISTRIBUTED, WorkerConfig
@@ -346,7 +346,7 @@ def joined(
     member: str = "a",
     leader: str = "a",
     protocol: Protocol = Protocol.SESSIONED,
-    problem: Problem = Problem.NONE,
+    problem: AssignmentProblem = AssignmentProblem.NONE,
 ) -> Joined:
     """A place with this work."""
     assignment = Assignment(leader, f"http://{leader}/", offset, work(*assigned), work(*revoked), 0, problem)

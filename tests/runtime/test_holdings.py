@@ -31,7 +31,7 @@ def given(node: Node, *what: str | TaskId, generation: int = 1) -> None:
 
 def begin(node: Node, offset: int) -> None:
     """By an assignment that is based on this offset."""
-    node.say(lambda: node.herder.holdings.begin(offset, node.herder.follower.carried_out.view))
+    node.say(lambda: node.herder.holdings.begin(offset, node.herder.config_reconciler.carried_out.view))
     node.idle()
 
 
@@ -140,7 +140,7 @@ def test_other_connectors_need_not_wait(node: Node, script: Script) -> None:
 def test_a_set_that_is_known_but_not_carried_out_yet_is_not_started(node: Node, script: Script) -> None:
     """The tasks of the set before may still be ending."""
     written(node, count=1)
-    carried_out = node.herder.follower.carried_out.view
+    carried_out = node.herder.config_reconciler.carried_out.view
     after = written(node)
     node.herder.holdings.given = work(*tasks(0, 1))
     node.say(lambda: node.herder.holdings.begin(after, carried_out))

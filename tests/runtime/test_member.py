@@ -10,7 +10,7 @@ from cluster_fakes import Group, Node, joined, tasks, work
 from runtime_fakes import Script, eventually
 
 from headgate.cluster.leader import Election
-from headgate.cluster.protocol import MemberState, Problem, Protocol
+from headgate.cluster.protocol import AssignmentProblem, MemberState, Protocol
 from headgate.cluster.work import NOTHING
 from headgate.model import State, TaskId
 from headgate.runtime.distributed.group import GroupSettings
@@ -83,7 +83,7 @@ def test_the_leader_deals_out_what_is_configured(node: Node) -> None:
     given = told["a"].assigned | told["b"].assigned
     assert given == work("orders", *tasks(0, 1, 2))
     assert {each.offset for each in told.values()} == {offset}
-    assert {each.problem for each in told.values()} == {Problem.NONE}
+    assert {each.problem for each in told.values()} == {AssignmentProblem.NONE}
 
 
 def test_a_leader_that_is_behind_reads_first(node: Node) -> None:
@@ -98,7 +98,7 @@ def test_a_leader_that_cannot_read_gives_nobody_anything(node: Node) -> None:
     ahead = put(node) + 1
     node.stores.log.broken = True
     told = node.do(lambda: node.herder.member.lead(election(node, a=ahead - 1, b=ahead)))
-    assert {each.problem for each in told.values()} == {Problem.CONFIG_MISMATCH}
+    assert {each.problem for each in told.values()} == {AssignmentProblem.CONFIG_MISMATCH}
     assert {each.assigned for each in told.values()} == {NOTHING}
     assert {each.offset for each in told.values()} == {ahead}
 
@@ -207,7 +207,7 @@ def test_an_assignment_from_beyond_the_topic_starts_nothing(node: Node, script: 
 def test_a_mismatch_is_met_by_reading_and_joining_again(node: Node, script: Script) -> None:
     offset = put(node)
     node.place.wanted = 0
-    node.take_up(joined(offset=offset, generation=2, problem=Problem.CONFIG_MISMATCH))
+    node.take_up(joined(offset=offset, generation=2, problem=AssignmentProblem.CONFIG_MISMATCH))
     eventually(lambda: node.place.wanted == 1)
     assert script.journal == []
 

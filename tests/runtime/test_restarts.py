@@ -9,11 +9,11 @@ from runtime_fakes import Script, eventually
 from headgate.model import PassingEvent, RestartRequest, State, TaskId
 from headgate.runtime.errors import (
     AlreadyRestarting,
+    ConfigWriteFailed,
     ConnectorNotFound,
     StartFailed,
     StatusNotFound,
     TaskNotFound,
-    WriteFailed,
 )
 
 
@@ -141,7 +141,7 @@ def test_a_restart_that_was_not_recorded_leaves_states_as_they_were(group: Group
     before = leader.status()
     leader.stores.writer.broken = True
     for _ in range(2):
-        with pytest.raises(WriteFailed):
+        with pytest.raises(ConfigWriteFailed):
             leader.restart(include_tasks=True)
         assert leader.status() == before
     leader.stores.writer.broken = False

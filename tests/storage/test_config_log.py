@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from log_doubles import MemoryLog, MemoryWriter, Topic
 
-from headgate.model import LoggerLevel, PassingEvent, RestartRequest, SessionKey, TargetChange, TargetState, TaskId
+from headgate.model import LevelChange, PassingEvent, RestartRequest, SessionKey, TargetChange, TargetState, TaskId
 from headgate.runtime.errors import ConnectorNotFound
 from headgate.runtime.ports import ConfigStore
 from headgate.storage.config_log import ConfigLog, LeaderWriteFailed
@@ -177,7 +177,7 @@ def test_listeners_hear_what_comes_after_the_start(topic: Topic) -> None:
         None,
         TargetChange("a", TargetState.PAUSED),
         RestartRequest("a", False, True),
-        LoggerLevel("root", "info"),
+        LevelChange("root", "info"),
         None,
         None,
     ]

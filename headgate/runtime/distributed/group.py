@@ -22,7 +22,7 @@ class GroupSettings:
     max_delay_ms: int = 300_000
 
 
-class Snapshot(Protocol):
+class ConfigSnapshot(Protocol):
     """The config topic up to an offset, as a value that never changes."""
 
     @property
@@ -48,9 +48,9 @@ class Snapshot(Protocol):
 class SharedConfigs(ConfigStore, Protocol):
     """May be used from any thread. Writes block until they were read back, half a minute at most."""
 
-    def state(self) -> Snapshot: ...
+    def state(self) -> ConfigSnapshot: ...
 
-    def refresh(self, timeout: float) -> Snapshot:
+    def refresh(self, timeout: float) -> ConfigSnapshot:
         """With all that was there when this was called."""
 
     def put_restart_request(self, request: RestartRequest) -> None: ...
@@ -94,7 +94,7 @@ class Stores(Protocol):
     def close(self) -> None: ...
 
 
-class Place(Protocol):
+class GroupMembership(Protocol):
     """This worker's place in the group. From any thread."""
 
     def start(self) -> None: ...

@@ -26,11 +26,11 @@ from headgate.model import (
 from headgate.runtime import config_rules, task_spec
 from headgate.runtime import offsets as rules
 from headgate.runtime.connector import in_thread
-from headgate.runtime.distributed.envoy import Envoy
+from headgate.runtime.distributed.config_reconciler import ConfigReconciler
 from headgate.runtime.distributed.fencing import Fence, FencingRounds
-from headgate.runtime.distributed.follower import Follower
-from headgate.runtime.distributed.group import GroupSettings, Place, Stores
+from headgate.runtime.distributed.group import GroupMembership, GroupSettings, Stores
 from headgate.runtime.distributed.holdings import GroupHoldings
+from headgate.runtime.distributed.leader_client import LeaderClient
 from headgate.runtime.distributed.leadership import Leadership
 from headgate.runtime.distributed.member import GroupMember
 from headgate.runtime.distributed.preflight import ClusterPreflight
@@ -67,7 +67,7 @@ class GroupPorts:
     stores: Stores
     url: str
     peers: Peers
-    join: Callable[[DistributedHerder], Place]
+    join: Callable[[DistributedHerder], GroupMembership]
     """Makes this worker's place in the group, not yet started."""
     signatures: Signatures
     settings: GroupSettings
@@ -93,22 +93,22 @@ class DistributedHerder(Herder):
         self._statuses = stores.statuses
         self.leader = Leader(settings.max_delay_ms)
         self.holdings = GroupHoldings(self, stores.configs, self.board, self.worker, self.actor)
-        self.follower = Follower(
+        self.config_reconciler = ConfigReconciler(
             self, stores.configs, self.holdings, lambda offset: self.member.rebalance(offset), group.set_level
         )
-        self.leadership = Leadership(self, stores, signatures, lambda: self.place)
-        self._writes = SharedWrites(self.leadership, lambda: self.place, group.transactional)
+        self.leadership = Leadership(self, stores, signatures, lambda: self.membership)
+        self._writes = SharedWrites(self.leadership, lambda: self.membership, group.transactional)
         self._restarts = Restarts(stores, self._writes)
-        self._envoy = Envoy(group.peers, stores.configs, signatures, lambda: self.place)
+        self._leader_client = LeaderClient(group.peers, stores.configs, signatures, lambda: self.membership)
         self.member = GroupMember(
             self,
             group.url,
             stores.configs,
             stores.statuses,
             self.holdings,
-            self.follower,
+            self.config_reconciler,
             self.leader,
-            lambda: self.place,
+            lambda: self.membership,
             self.leadership.after_rebalance,
             sync_timeout_s=settings.sync_timeout_ms / 1000,
             eager_backoff_s=settings.unsync_backoff_ms / 1000,
@@ -118,7 +118,7 @@ class DistributedHerder(Herder):
             stores.configs, group.fence, self._clients_of, self.actor.type_of, self._writes.lead, self.config.group_id
         )
         self.worker.preflight = ClusterPreflight(stores.configs, self._fence_anywhere, self.holdings.has)
-        self.place: Place = group.join(self)
+        self.membership: GroupMembership = group.join(self)
 
     # --- from start to end --------------------------------------------------------------------------------------------
 
@@ -129,15 +129,15 @@ class DistributedHerder(Herder):
     async def _start_up(self) -> None:
         try:
             with self.stages.doing("reading the internal topics"):
-                await in_thread(lambda: self._stores.start(self.follower.on_change), "read-topics")
+                await in_thread(lambda: self._stores.start(self.config_reconciler.on_change), "read-topics")
         except Exception as error:
             self._group.failed(error)
             return
-        self.follower.start()
+        self.config_reconciler.start()
         await self._prepare_engine()
         if self.ending:
             return
-        self.place.start()
+        self.membership.start()
         with self.stages.doing("joining the group of workers"):
             await self.member.settled.wait()
         self.ready = True
@@ -156,10 +156,10 @@ class DistributedHerder(Herder):
 
     async def _shutdown(self) -> None:
         with self.stages.doing("shutting down"):
-            await self._envoy.take_leave()
+            await self._leader_client.take_leave()
             await self.holdings.shut_down()
             await in_thread(lambda: self._statuses.flush(_FLUSH_S), "flush-statuses")
-            await in_thread(self.place.stop, "leave-group")
+            await in_thread(self.membership.stop, "leave-group")
 
     async def noop(self) -> None:
         """Returns when this worker has its place in the group: who has none can do nothing that is asked of it."""
@@ -167,7 +167,7 @@ class DistributedHerder(Herder):
             await self.member.settled.wait()
 
     def group_generation(self) -> int:
-        return self.place.generation
+        return self.membership.generation
 
     def task_generation(self, connector: str) -> int:
         return self._shared.state().generation(connector)
@@ -175,8 +175,8 @@ class DistributedHerder(Herder):
     # --- who may do it ------------------------------------------------------------------------------------------------
 
     def _require_leader(self) -> None:
-        if not self.place.is_leader:
-            raise Elsewhere("" if self.place.leader_url == self._group.url else self.place.leader_url)
+        if not self.membership.is_leader:
+            raise Elsewhere("" if self.membership.leader_url == self._group.url else self.membership.leader_url)
 
     def _require_owner(self, what: str | TaskId) -> None:
         if self.holdings.has(what):
@@ -186,7 +186,7 @@ class DistributedHerder(Herder):
         raise Elsewhere(url if url is not None and url != self._group.url else "")
 
     def _require_settled(self) -> None:
-        if self.place.rebalancing:
+        if self.membership.rebalancing:
             raise Rebalancing
 
     # --- configs ------------------------------------------------------------------------------------------------------
@@ -247,10 +247,10 @@ class DistributedHerder(Herder):
 
     async def publish(self, name: str, configs: tuple[Config, ...]) -> None:
         """Written by the leader."""
-        if self.place.is_leader:
+        if self.membership.is_leader:
             await self._write_tasks(name, configs)
         else:
-            await self._envoy.publish(name, configs)
+            await self._leader_client.publish(name, configs)
 
     # --- KIP-52, KIP-875: what is wanted of a connector ---------------------------------------------------------------
 
@@ -343,7 +343,7 @@ class DistributedHerder(Herder):
     # --- among workers ------------------------------------------------------------------------------------------------
 
     def check_signature(self, headers: Mapping[str, str], body: bytes) -> None:
-        self._envoy.check(headers, body)
+        self._leader_client.check(headers, body)
 
     async def set_level_everywhere(self, logger: str, level: str) -> bool:
         await self._writes.write(lambda: self._shared.put_logger_level(logger, level), "writing logger level to")
@@ -362,7 +362,7 @@ class DistributedHerder(Herder):
 
     def _fence_anywhere(self, name: str) -> None:
         """From a task's thread: by this worker if it leads, else by the leader. Raises PeerError."""
-        if self.place.is_leader:
+        if self.membership.is_leader:
             try:
                 self.submit(lambda: self.fence(name)).result(_FENCE_S)
             except ShuttingDown:
@@ -371,7 +371,7 @@ class DistributedHerder(Herder):
                 status = 409 if isinstance(error, FencingOutdated | Elsewhere) else 500
                 raise PeerError(f"{type(error).__name__}: {error}", status) from error
         else:
-            self._envoy.fence(name)
+            self._leader_client.fence(name)
 
     async def _clients_of(self, name: str) -> Config:
         """For the cluster that a source writes to."""

@@ -18,7 +18,7 @@ from headgate.runtime.actor import Actor
 from headgate.runtime.board import StatusBoard
 from headgate.runtime.errors import ConnectorNotFound, HerderError, StartFailed, StatusNotFound
 from headgate.runtime.holdings import Holdings
-from headgate.runtime.lifecycle import Event, Phase
+from headgate.runtime.lifecycle import InstanceEvent, Phase
 from headgate.runtime.loop import HerderLoop
 from headgate.runtime.ports import ConfigStore
 from headgate.runtime.reconcile import Action, Passed, Shutdown
@@ -107,7 +107,7 @@ class GroupHoldings(Holdings):
         part = Work.just(what)
         async with self._turn(what, self.due(part, passed), passed):
             if not self._worker.has_begun(what) and self.due(part, passed):
-                self._board.put(what, Event.ASSIGN)
+                self._board.put(what, InstanceEvent.ASSIGN)
             await self.settle(part, passed)
 
     def _turn(self, what: str | TaskId, due: list[Action], passed: Passed) -> AbstractAsyncContextManager[None]:

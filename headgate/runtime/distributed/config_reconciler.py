@@ -1,4 +1,4 @@
-"""Follows the config topic: what is new in it is carried out on what this worker holds.
+"""ConfigReconciler: what is new in the config topic is carried out on what this worker holds.
 
 It listens on the topic's thread and acts on the herder's. How far the topic has been carried out, not how far it was
 read, is what this worker tells the group when it joins.
@@ -11,17 +11,17 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
-from headgate.model import LoggerLevel, PassingEvent, RestartRequest, TargetChange, TargetState
+from headgate.model import LevelChange, PassingEvent, RestartRequest, TargetChange, TargetState
 from headgate.runtime.connector import in_thread
 from headgate.runtime.distributed import changes
-from headgate.runtime.distributed.group import SharedConfigs, Snapshot
+from headgate.runtime.distributed.group import ConfigSnapshot, SharedConfigs
 from headgate.runtime.distributed.holdings import GroupHoldings
 from headgate.runtime.loop import HerderLoop
 
 log = logging.getLogger(__name__)
 
 
-class Follower:
+class ConfigReconciler:
     """`carried_out` is the snapshot that this worker lives by."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Follower:
         self._due = False
         self._passed: dict[str, list[TargetState]] = {}
         """By connector: the states that have been wanted of it, one after the other, and are not carried out yet."""
-        self.carried_out: Snapshot = configs.state()
+        self.carried_out: ConfigSnapshot = configs.state()
 
     def start(self) -> None:
         """What was there before is nobody's news."""
@@ -80,7 +80,7 @@ class Follower:
         match event:
             case RestartRequest():
                 self._holdings.request_restart(event)
-            case LoggerLevel(logger, level):
+            case LevelChange(logger, level):
                 log.info("All workers set logger %s to level %s", logger, level)
                 self._set_level(logger, level)
             case TargetChange(name, target):
