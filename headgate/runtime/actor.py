@@ -167,15 +167,14 @@ class Actor:
         """Ends the connector instance, if there is one."""
         self._cancel_reload(name)
         self._resolved.pop(name, None)
-        self._worker.begun.pop(name, None)
         instance = self._worker.connectors.pop(name, None)
-        if instance is None:  # it could not even be built; what comes next begins anew
-            self._board.put(name, InstanceEvent.SHUTDOWN)
-            return
-        await instance.shutdown()
-        if instance.phase is Phase.FAILED and instance.trace:
-            log.error("Connector was FAILED when it was shut down, or failed in stop()\n%s", masked(instance.trace))
-        self._board.put(name, InstanceEvent.SHUTDOWN)
+        if instance is not None:
+            await instance.shutdown()
+            if instance.phase is Phase.FAILED and instance.trace:
+                trace = masked(instance.trace)
+                log.error("Connector was FAILED when it was shut down, or failed in stop()\n%s", trace)
+        self._worker.begun.pop(name, None)  # not before: until now it is waited for
+        self._board.put(name, InstanceEvent.SHUTDOWN)  # also if it could not even be built: what comes next begins anew
 
     def _fail(self, name: str, instance: ConnectorInstance | None, error: BaseException, what: str) -> None:
         trace = masked(instance.trace if instance and instance.trace else trace_of(error))

@@ -41,7 +41,8 @@ class Holdings:
     def all_of(self, name: str) -> Work:
         """The connector, and its tasks that are wanted or were begun here."""
         connector = self._configs.view().get(name)
-        return Work.of([name], {*self._worker.begun_tasks_of(name), *(connector.task_ids if connector else ())})
+        begun = (task for task in self._worker.begun_tasks if task.connector == name)
+        return Work.of([name], (*begun, *(connector.task_ids if connector else ())))
 
     def due(self, part: Work, passed: Passed) -> list[Action]:
         return reconcile(self._configs.view(), self.held(part), self._worker.running(part), passed)

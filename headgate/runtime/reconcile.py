@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import ClassVar
 
 from headgate.cluster.work import Work
@@ -122,21 +123,15 @@ def reconcile(wanted: ClusterView, held: Work, running: Running, passed: Passed)
             if stopped:  # its tasks went with the stop, also if that was overtaken: only a new start brings others
                 begins.append(Apply(name, TargetState.STOPPED))
             bring_up(connector, begun.made_tasks and not stopped)
-    stopped_tasks, started = running.tasks - held.tasks, held.tasks - running.tasks
-    if stopped_tasks:
-        ends.append(StopTasks(tuple(sorted(stopped_tasks))))
-    begins += [StartTask(task) for task in sorted(started) if wanted.has_task(task)]
-    return [*_switches(wanted, running.tasks & held.tasks, passed), *ends, *begins, *generates]
-
-
-def _switches(wanted: ClusterView, tasks: frozenset[TaskId], passed: Passed) -> list[SwitchTasks]:
-    switches = []
-    for name in sorted({task.connector for task in tasks}):
-        connector = wanted.get(name)
-        if connector is not None and passed.get(name):
-            mine = tuple(sorted(task for task in tasks if task.connector == name))
-            switches.append(SwitchTasks(mine, connector.target))
-    return switches
+    switches: list[Action] = [
+        SwitchTasks(tuple(tasks), connector.target)
+        for name, tasks in groupby(sorted(running.tasks & held.tasks), lambda task: task.connector)
+        if passed.get(name) and (connector := wanted.get(name)) is not None
+    ]
+    if gone := running.tasks - held.tasks:
+        ends.append(StopTasks(tuple(sorted(gone))))
+    begins += [StartTask(task) for task in sorted(held.tasks - running.tasks) if wanted.has_task(task)]
+    return [*switches, *ends, *begins, *generates]
 
 
 def _lacks_tasks(connector: ConnectorView, made_tasks: bool) -> bool:

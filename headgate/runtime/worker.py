@@ -73,9 +73,6 @@ class Worker:
         self._on_topic = on_topic
         self.preflight = preflight
 
-    def begun_tasks_of(self, name: str) -> list[TaskId]:
-        return sorted(task for task in self.begun_tasks if task.connector == name)
-
     def has_begun(self, what: str | TaskId) -> bool:
         return what in (self.begun_tasks if isinstance(what, TaskId) else self.begun)
 

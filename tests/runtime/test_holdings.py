@@ -226,6 +226,19 @@ def test_a_new_config_makes_a_new_instance_and_leaves_the_tasks(node: Node, scri
     assert script.plugins[-1].settings["color"] == "red"
 
 
+def test_what_is_given_up_while_it_is_replaced_does_not_come_back(node: Node, script: Script) -> None:
+    written(node)
+    given(node, "orders")
+    script.on_stop = script.hang
+    node.configs.put_connector("orders", {**node.configs.view().require("orders").config, "color": "red"})
+    eventually(script.hanging.is_set)
+    node.do(lambda: node.herder.holdings.give_up(None))
+    assert "orders" not in node.herder.worker.connectors
+    node.idle()
+    assert "orders" not in node.herder.worker.connectors
+    assert node.state() is State.UNASSIGNED
+
+
 def test_a_state_for_tasks_whose_connector_is_elsewhere(node: Node) -> None:
     written(node)
     node.stores.statuses.put_connector("orders", node.status_of_elsewhere())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from headgate.cluster import protocol as messages
-from headgate.model import PassingEvent, RestartRequest, SessionKey, TaskId
+from headgate.model import PassingEvent, RestartRequest, SessionKey
 from headgate.runtime.ports import ConfigStore, StatusStore
 from headgate.runtime.view import ClusterView
 
@@ -126,7 +126,3 @@ class GroupMembership(Protocol):
 
     @property
     def rebalancing(self) -> bool: ...
-
-
-Owner = Callable[[str | TaskId], str | None]
-"""The URL of the worker that has a connector or task, as far as the leader knows."""
