@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from headgate.model import State, TargetState
-from headgate.runtime.lifecycle import CONNECTOR, PHASES, TASK, Call, Event, Phase, Table
+from headgate.runtime.lifecycle import CONNECTOR, PHASES, TASK, InstanceEvent, Phase, PluginCall, Table
 
 _HEAD = """\
 # The states of connectors and tasks
@@ -55,19 +55,24 @@ What is called on the plugin when the wanted state changes. FAILED is left only 
 |---|---|---|---|
 """
 
-_CALLS = {Call.START: "`start()` → ", Call.STOP: "`stop()` → ", Call.NOTHING: "", Call.REFUSED: "refused, stays "}
+_CALLS = {
+    PluginCall.START: "`start()` → ",
+    PluginCall.STOP: "`stop()` → ",
+    PluginCall.NOTHING: "",
+    PluginCall.REFUSED: "refused, stays ",
+}
 
 
-_HIDDEN = (Event.ASSIGN, Event.SHUTDOWN, Event.DELETE)
+_HIDDEN = (InstanceEvent.ASSIGN, InstanceEvent.SHUTDOWN, InstanceEvent.DELETE)
 
 
 def diagram(table: Table) -> str:
     """One arrow for each pair of states, with all the events that lead along it."""
-    arrows: dict[tuple[State, State], list[Event]] = {}
+    arrows: dict[tuple[State, State], list[InstanceEvent]] = {}
     for (state, event), following in table.items():
         if state is not following and event not in _HIDDEN:
             arrows.setdefault((state, following), []).append(event)
-    order, words = list(State), list(Event)
+    order, words = list(State), list(InstanceEvent)
     lines = ["stateDiagram-v2", f"    [*] --> {State.UNASSIGNED.value}"]
     for (state, following), events in sorted(arrows.items(), key=lambda each: tuple(map(order.index, each[0]))):
         label = ", ".join(event.value for event in sorted(events, key=words.index))
@@ -78,7 +83,7 @@ def diagram(table: Table) -> str:
 def rows(table: Table) -> str:
     """Every state with every event."""
     states = [state for state in State if any(state is known for known, _ in table)]
-    events = [event for event in Event if any(event is known for _, known in table)]
+    events = [event for event in InstanceEvent if any(event is known for _, known in table)]
     lines = ["| State |" + "".join(f" {event.value} |" for event in events), "|---|" + "---|" * len(events)]
     for state in states:
         found = (table.get((state, event)) for event in events)

@@ -117,6 +117,26 @@ class RestartRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class TargetChange:
+    """Another state is wanted of a connector."""
+
+    connector: str
+    target: TargetState
+
+
+@dataclass(frozen=True, slots=True)
+class LevelChange:
+    """All workers shall log so."""
+
+    logger: str
+    level: str
+
+
+PassingEvent = TargetChange | RestartRequest | LevelChange
+"""What comes by in the config topic, and cannot be found by comparing what the topic says before and after."""
+
+
+@dataclass(frozen=True, slots=True)
 class SessionKey:
     """KIP-507: what workers sign their requests to each other with."""
 

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from headgate.api.config import ConfigDef
 from headgate.cli.task_ports import task_ports
@@ -21,7 +21,9 @@ from headgate.rest.settings import RestSettings
 from headgate.runtime import task_spec
 from headgate.runtime.config.secrets import resolve_worker
 from headgate.runtime.config.worker_config import STANDALONE, WorkerConfig, unknown_keys
-from headgate.runtime.plugins import Kind, Plugins
+from headgate.runtime.herder_ports import HerderPorts, offsets_in
+from headgate.runtime.plugins import PluginKind, Plugins
+from headgate.runtime.ports import ConfigStore, OpenOffsets, StatusStore, TaskRunner
 from headgate.runtime.standalone import StandaloneHerder
 from headgate.spark.engine import SparkEngine
 from headgate.storage.cluster_id import cluster_id
@@ -58,18 +60,22 @@ class Parts:
             cache=cache_folder(),
         )
 
-    def for_herder(self, runner: ThreadRunner) -> dict[str, Any]:
-        """The arguments that the herders of both modes take."""
-        return {
-            "config": self.config,
-            "plugins": self.plugins,
-            "groups": self.groups,
-            "runner": runner,
-            "worker_id": self.server.worker_id,
-            "cluster_id": lambda: cluster_id(task_spec.admin_config("", {}, self.config)),
-            "secrets": self.secrets,
-            "try_client": lambda kind, config: translate(ClientKind(kind), config),
-        }
+    def for_herder(
+        self, runner: TaskRunner, configs: ConfigStore, statuses: StatusStore, open_offsets: OpenOffsets
+    ) -> HerderPorts:
+        return HerderPorts(
+            config=self.config,
+            plugins=self.plugins,
+            configs=configs,
+            statuses=statuses,
+            open_offsets=open_offsets,
+            groups=self.groups,
+            runner=runner,
+            worker_id=self.server.worker_id,
+            cluster_id=lambda: cluster_id(task_spec.admin_config("", {}, self.config)),
+            secrets=self.secrets,
+            try_client=lambda kind, config: translate(ClientKind(kind), config),
+        )
 
     def start_engine(self) -> None:
         self.engine.start()
@@ -84,7 +90,7 @@ class Parts:
         """A converter that cannot be found would fail every connector; better to say so once, at the start."""
         for key in ("key.converter", "value.converter", "header.converter"):
             ref = task_spec.converter(key, {}, self.config, self.plugins).ref
-            problem = self.plugins.find(str(ref), Kind.CONVERTER, Kind.HEADER_CONVERTER).cls.unavailable()
+            problem = self.plugins.find(str(ref), PluginKind.CONVERTER, PluginKind.HEADER_CONVERTER).cls.unavailable()
             if problem is not None:
                 log.warning("No connector can use %s of the worker's configuration: %s", key, problem)
 
@@ -100,10 +106,7 @@ class StandaloneWorker:
         self._offsets = FileOffsetStore(parts.raw["offset.storage.file.filename"])
         self.runner = ThreadRunner(task_ports(parts.engine, shared(self._offsets)))
         self.herder = StandaloneHerder(
-            configs=MemoryConfigStore(),
-            statuses=MemoryStatusStore(),
-            offsets=self._offsets,
-            **parts.for_herder(self.runner),
+            parts.for_herder(self.runner, MemoryConfigStore(), MemoryStatusStore(), offsets_in(self._offsets))
         )
 
     def start(self) -> None:

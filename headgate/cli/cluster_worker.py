@@ -24,7 +24,7 @@ from headgate.rest.peers import HttpPeers
 from headgate.runtime import task_spec
 from headgate.runtime.config.worker_config import DISTRIBUTED
 from headgate.runtime.distributed.group import GroupSettings
-from headgate.runtime.distributed.herder import DistributedHerder
+from headgate.runtime.distributed.herder import DistributedHerder, GroupPorts
 from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.ports import OffsetStore
 from headgate.storage.fencing import fence
@@ -55,25 +55,26 @@ class DistributedWorker:
         self.logs = WorkerLogs(parts.raw)
         self._peers = HttpPeers(parts.settings.peer_tls)
         self.runner = ThreadRunner(task_ports(parts.engine, self._offsets_for))
+        logs = self.logs
         self.herder = DistributedHerder(
-            stores=self.logs,
-            url=parts.server.advertised_url,
-            peers=self._peers,
-            join=lambda herder: Membership(group, clients, herder, herder.member),
-            signatures=Signatures.parse(parsed),
-            settings=GroupSettings(
-                parsed["worker.sync.timeout.ms"],
-                parsed["worker.unsync.backoff.ms"],
-                parsed["scheduled.rebalance.max.delay.ms"],
+            parts.for_herder(self.runner, logs.configs, logs.statuses, self._open_offsets),
+            GroupPorts(
+                stores=logs,
+                url=parts.server.advertised_url,
+                peers=self._peers,
+                join=lambda herder: Membership(group, clients, herder, herder.member),
+                signatures=Signatures.parse(parsed),
+                settings=GroupSettings(
+                    parsed["worker.sync.timeout.ms"],
+                    parsed["worker.unsync.backoff.ms"],
+                    parsed["scheduled.rebalance.max.delay.ms"],
+                ),
+                set_level=self._set_level,
+                failed=self._fail,
+                fence=fence,
+                prepare=self._prepare,
+                transactional=parsed["exactly.once.source.support"].lower() in ("preparing", "enabled"),
             ),
-            set_level=self._set_level,
-            failed=self._fail,
-            fence=fence,
-            prepare=self._prepare,
-            transactional=parsed["exactly.once.source.support"].lower() in ("preparing", "enabled"),
-            offsets=self.logs.offsets,
-            open_offsets=self._open_offsets,
-            **parts.for_herder(self.runner),
         )
 
     def start(self) -> None:

@@ -102,7 +102,7 @@ def assign(round_: Round, memory: Memory) -> Decision:
     known = held | memory.waiting | union(memory.given.values())
     gone = known - round_.configured
     lost = known - held - gone
-    plan = _Plan(round_.held)
+    plan = _Draft(round_.held)
     unwanted = gone | _doubled(round_.held)
     plan.revoke({member: work & unwanted for member, work in round_.held.items()})
     memory = _wait(round_, memory, lost)
@@ -134,7 +134,7 @@ def _wait(round_: Round, memory: Memory, lost: Work) -> Memory:
     return replace(memory, waiting=waiting, deadline_ms=deadline)
 
 
-def _balance(round_: Round, memory: Memory, plan: _Plan) -> Memory:
+def _balance(round_: Round, memory: Memory, plan: _Draft) -> Memory:
     """Revokes what members hold beyond their fair part; not while work waits, for it may come back with its owner. When
     that was done the last time too there is a pause first: perhaps others are about to join."""
     if memory.waiting:
@@ -152,7 +152,7 @@ def _balance(round_: Round, memory: Memory, plan: _Plan) -> Memory:
     return replace(memory, revoked_before=True, pause_until_ms=None)
 
 
-class _Plan:
+class _Draft:
     """What each member will hold, while it is being thought out."""
 
     def __init__(self, held: Mapping[str, Work]) -> None:

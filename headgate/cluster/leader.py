@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from headgate.cluster.assignor import Decision, Memory, Round, Share, assign, assign_eagerly
-from headgate.cluster.protocol import Assignment, MemberState, Problem, Protocol
+from headgate.cluster.protocol import Assignment, AssignmentProblem, MemberState, Protocol
 from headgate.cluster.work import NOTHING, Work
 from headgate.model import TaskId
 
@@ -53,10 +53,10 @@ class Leader:
         memory = self._memories.get(election.last_generation, Memory())
         held = {member: state.held.assigned if state.held else NOTHING for member, state in election.members.items()}
         self._leaving &= memory.given.keys() | held.keys()
-        problem = Problem.NONE
+        problem = AssignmentProblem.NONE
         if offset < election.offset:
             decision = Decision(dict.fromkeys(held, Share()), 0, replace(memory, generation=election.generation))
-            problem = Problem.CONFIG_MISMATCH
+            problem = AssignmentProblem.CONFIG_MISMATCH
         elif election.protocol.cooperative:
             now, delay = self._clock_ms(), self._max_delay_ms
             decision = assign(

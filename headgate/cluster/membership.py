@@ -19,11 +19,11 @@ from typing import Any, Final, Protocol
 from kafka.errors import KafkaError, RetriableError, UnknownBrokerIdError
 
 from headgate.cluster import protocol as messages
-from headgate.cluster.asking import Asking, Ended, Herder, Unanswered, nothing
 from headgate.cluster.coordinator import Coordinator, GroupConfig, Synced, described
+from headgate.cluster.heartbeat import Heartbeat
+from headgate.cluster.herder_calls import Ended, HerderCalls, HerderThread, Unanswered, nothing
 from headgate.cluster.leader import Election
 from headgate.cluster.protocol import Assignment, Joined, MalformedMessage, MemberState
-from headgate.cluster.pulse import Pulse
 from headgate.cluster.work import Work
 from headgate.log import Complaints
 
@@ -65,12 +65,12 @@ class Member(Protocol):
 class Membership:
     """From `start()` to `stop()`. All that is public may be used from any thread."""
 
-    def __init__(self, config: GroupConfig, clients: Mapping[str, str], herder: Herder, member: Member) -> None:
+    def __init__(self, config: GroupConfig, clients: Mapping[str, str], herder: HerderThread, member: Member) -> None:
         """`clients` are settings of Kafka clients by Apache's names; raises ClientConfigError when they cannot be used
         here."""
         self._config = config
         self._clients = dict(clients)
-        self._asking = Asking(herder, config.session_timeout_ms / 1000)
+        self._calls = HerderCalls(herder, config.session_timeout_ms / 1000)
         self._member = member
         self._joined = _NOWHERE
         self._holds = False
@@ -81,7 +81,7 @@ class Membership:
         self._rejoin_at: float | None = None
         self._unknown_since: float | None = None
         self._pause_s = _PAUSE_S
-        self._pulse = Pulse(self._asking.beat, config.rebalance_timeout_ms / 1000)
+        self._heartbeat = Heartbeat(self._calls.ping, config.rebalance_timeout_ms / 1000)
         self._complaints = Complaints(log, f"Group {config.group_id}")
         self._commands: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._coordinator = self._connect()
@@ -93,7 +93,7 @@ class Membership:
 
     def stop(self, timeout_s: float = 10.0) -> None:
         """Leaves the group and ends; the herder is asked nothing from now on. Harmless when it has ended."""
-        self._asking.end()
+        self._calls.end()
         self._coordinator.wake()
         if self._thread.ident is None:
             self._coordinator.end()
@@ -156,7 +156,7 @@ class Membership:
     # --- the thread ---------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while not self._asking.ended:
+        while not self._calls.ended:
             try:
                 self._step()
                 continue
@@ -164,7 +164,7 @@ class Membership:
                 break
             except (Unanswered, MalformedMessage, RetriableError, UnknownBrokerIdError) as error:
                 self._complaints.say(described(error))
-                self._asking.sleep(_PAUSE_S)
+                self._calls.sleep(_PAUSE_S)
             except KafkaError as error:
                 self._complaints.say(f"no place in the group, trying again: {described(error)}")
                 self._start_over()
@@ -180,7 +180,7 @@ class Membership:
     def _step(self) -> None:
         self._obey()
         self._watch()
-        if self._left or self._pulse.lost:
+        if self._left or self._heartbeat.lost:
             self._coordinator.poll(_POLL_MS)
             return
         self._look_for_coordinator()
@@ -219,7 +219,7 @@ class Membership:
         if self._coordinator.member_id != synced.member_id:
             return  # the place was lost meanwhile; by now this work may be somebody else's
         if synced.generation == self._joined.generation:
-            self._asking.sleep(
+            self._calls.sleep(
                 _STEP_MS / 1000
             )  # told again what it was told: asking often does not make it another thing
         joined = self._joined = Joined(synced.member_id, synced.generation, synced.protocol, assignment)
@@ -259,8 +259,8 @@ class Membership:
     def _watch(self) -> None:
         self._known = not self._coordinator.coordinator_unknown() and not self._coordinator.cut_off
         with suppress(Unanswered):  # a herder that is about to end keeps its place
-            if self._pulse.feel():
-                if self._pulse.lost:
+            if self._heartbeat.check():
+                if self._heartbeat.lost:
                     log.error("Group %s: the herder does not answer", self._config.group_id)
                     self._leave("the herder does not answer")
                 else:
@@ -283,7 +283,7 @@ class Membership:
 
     def _start_over(self) -> None:
         """Refused, perhaps not for ever: another client may be let in."""
-        self._asking.sleep(self._pause_s)
+        self._calls.sleep(self._pause_s)
         self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
         try:
             self._renew()
@@ -304,7 +304,7 @@ class Membership:
 
     def _offer(self) -> list[tuple[messages.Protocol, bytes]]:
         self._again = False  # whoever wants another rebalance from now on did not mean this one
-        state = self._asking.ask(self._member.state)
+        state = self._calls.ask(self._member.state)
         return [(each, messages.encode_member(each, state)) for each in self._config.protocols]
 
     def _lead(
@@ -317,7 +317,7 @@ class Membership:
             except MalformedMessage as error:
                 self._complaints.say(f"member {member} is not understood and gets no work: {error}")
         election = Election(protocol, generation, self._joined.generation, leader, members)
-        told = self._asking.ask(lambda: self._member.lead(election))
+        told = self._calls.ask(lambda: self._member.lead(election))
         nothing = Assignment(leader, members[leader].url, election.offset)
         return {member: messages.encode_assignment(protocol, told.get(member, nothing)) for member in joined}
 
@@ -328,9 +328,9 @@ class Membership:
 
     def _await(self, order: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Until it is done; the place in the group is kept meanwhile."""
-        done = self._asking.submit(order)
+        done = self._calls.submit(order)
         done.add_done_callback(lambda _: self._coordinator.wake())
-        self._asking.until(done, self._keep_place)
+        self._calls.until(done, self._keep_place)
         try:
             done.result()
         except Exception:
@@ -342,4 +342,4 @@ class Membership:
             self._coordinator.poll(_POLL_MS)
         except Exception as error:
             self._complaints.say(described(error))
-            self._asking.sleep(_PAUSE_S)
+            self._calls.sleep(_PAUSE_S)

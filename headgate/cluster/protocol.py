@@ -46,14 +46,14 @@ OFFERED: Final[Mapping[str, tuple[Protocol, ...]]] = {
 """What a worker offers, most wanted first, by its `connect.protocol`."""
 
 
-class Problem(IntEnum):
+class AssignmentProblem(IntEnum):
     """Why an assignment holds no work."""
 
     NONE = 0
     CONFIG_MISMATCH = 1
 
     @classmethod
-    def of(cls, code: int) -> Problem:
+    def of(cls, code: int) -> AssignmentProblem:
         """A code that later versions may have is a problem, too, and is met by joining again."""
         return cls.NONE if code == 0 else cls.CONFIG_MISMATCH
 
@@ -72,7 +72,7 @@ class Assignment:
     revoked: Work = NOTHING
     delay_ms: int = 0
     """After so long everybody joins again."""
-    problem: Problem = Problem.NONE
+    problem: AssignmentProblem = AssignmentProblem.NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Joined:
 
 
 def encode_member(protocol: Protocol, state: MemberState) -> bytes:
-    out = _Writer()
+    out = _MessageWriter()
     out.int16(protocol.version)
     out.text(state.url)
     out.int64(state.offset)
@@ -112,7 +112,7 @@ def encode_member(protocol: Protocol, state: MemberState) -> bytes:
 
 def decode_member(data: bytes) -> MemberState:
     """Raises MalformedMessage."""
-    read = _Reader(data)
+    read = _MessageReader(data)
     version = read.version()
     url, offset = read.text(), read.int64()
     held = read.data() if version > 0 and read.more else None
@@ -120,7 +120,7 @@ def decode_member(data: bytes) -> MemberState:
 
 
 def encode_assignment(protocol: Protocol, assignment: Assignment) -> bytes:
-    out = _Writer()
+    out = _MessageWriter()
     out.int16(protocol.version)
     out.int16(assignment.problem)
     out.text(assignment.leader)
@@ -135,17 +135,17 @@ def encode_assignment(protocol: Protocol, assignment: Assignment) -> bytes:
 
 def decode_assignment(data: bytes) -> Assignment:
     """What trails may be missing. Raises MalformedMessage."""
-    read = _Reader(data)
+    read = _MessageReader(data)
     version = read.version()
     problem = read.int16()
     leader, leader_url, offset = read.text(), read.text(), read.int64()
     assigned = read.work()
     revoked = read.work() if version > 0 and read.more else NOTHING
     delay = read.int32() if version > 0 and read.more else 0
-    return Assignment(leader, leader_url, offset, assigned, revoked, delay, Problem.of(problem))
+    return Assignment(leader, leader_url, offset, assigned, revoked, delay, AssignmentProblem.of(problem))
 
 
-class _Writer:
+class _MessageWriter:
     def __init__(self) -> None:
         self._parts: list[bytes] = []
 
@@ -184,7 +184,7 @@ class _Writer:
         return b"".join(self._parts)
 
 
-class _Reader:
+class _MessageReader:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0

@@ -24,7 +24,7 @@ class RosterUnknown(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class RosterMember:
     """One member."""
 
     id: str
@@ -38,7 +38,7 @@ class Present:
 class Roster:
     protocol_type: str
     """`connect` for workers; empty if the group does not exist or has never had members."""
-    members: tuple[Present, ...] = ()
+    members: tuple[RosterMember, ...] = ()
 
     @property
     def of_others(self) -> bool:
@@ -65,8 +65,8 @@ def _asked(config: Mapping[str, Any], group: str, seconds: float) -> Roster:
     return Roster(found.protocol_type, tuple(map(_present, found.members)))
 
 
-def _present(member: Any) -> Present:
+def _present(member: Any) -> RosterMember:
     url = None
     with suppress(MalformedMessage):
         url = decode_member(bytes(member.member_metadata)).url or None
-    return Present(member.member_id, member.client_id, member.client_host.lstrip("/"), url)
+    return RosterMember(member.member_id, member.client_id, member.client_host.lstrip("/"), url)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from headgate.model import TaskId
@@ -17,8 +17,17 @@ class Work:
     def of(cls, connectors: Iterable[str] = (), tasks: Iterable[TaskId] = ()) -> Work:
         return cls(frozenset(connectors), frozenset(tasks))
 
+    @classmethod
+    def just(cls, what: str | TaskId) -> Work:
+        return cls.of([what]) if isinstance(what, str) else cls.of(tasks=[what])
+
     def __bool__(self) -> bool:
         return bool(self.connectors or self.tasks)
+
+    def __iter__(self) -> Iterator[str | TaskId]:
+        """Connectors first."""
+        yield from sorted(self.connectors)
+        yield from sorted(self.tasks)
 
     def __len__(self) -> int:
         return len(self.connectors) + len(self.tasks)

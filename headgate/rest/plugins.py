@@ -14,9 +14,9 @@ from headgate.rest.errors import unknown_class
 from headgate.rest.routing import flag, query
 from headgate.runtime.errors import BadRequest, PluginNotFound, RequestTimeout
 from headgate.runtime.herder import Herder
-from headgate.runtime.plugins import Kind
+from headgate.runtime.plugins import PluginKind
 
-_CONNECTORS: Final = (Kind.SINK, Kind.SOURCE)
+_CONNECTORS: Final = (PluginKind.SINK, PluginKind.SOURCE)
 
 
 @dataclass(frozen=True, slots=True)

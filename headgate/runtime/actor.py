@@ -1,4 +1,7 @@
-"""Carries decisions out: writes configs, starts and stops what lives on this worker. On the herder's thread only."""
+"""Carries actions out: starts and stops what lives on this worker, and asks connectors for their task configs.
+
+On the herder's thread only.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,18 @@ from dataclasses import replace
 from headgate.api.errors import ConfigError
 from headgate.log import about, masked
 from headgate.model import Config, ConnectorType, TargetState, TaskId
-from headgate.runtime import decide, task_spec
+from headgate.runtime import config_rules, task_spec
 from headgate.runtime.board import StatusBoard
 from headgate.runtime.config.connector_config import CONNECTOR_CLASS, RELOAD, ConnectorConfig
-from headgate.runtime.config.secrets import Resolved, Secrets, put_back
-from headgate.runtime.config.worker_config import WorkerConfig
+from headgate.runtime.config.secrets import Resolved, put_back
 from headgate.runtime.connector import ConnectorInstance, trace_of
 from headgate.runtime.context import RuntimeConnectorContext
 from headgate.runtime.errors import HerderError, StartFailed, TooManyTasks
-from headgate.runtime.lifecycle import EVENT_OF, Event, Phase
+from headgate.runtime.herder_ports import HerderPorts
+from headgate.runtime.lifecycle import EVENT_OF, InstanceEvent, Phase
 from headgate.runtime.loop import HerderLoop
-from headgate.runtime.plugins import Found, Plugins
-from headgate.runtime.ports import ConfigStore, OpenOffsets
+from headgate.runtime.plugins import Found
+from headgate.runtime.reconcile import Action, Apply, Regenerate, Shutdown, StartTask, StopTasks, SwitchTasks
 from headgate.runtime.worker import Worker
 
 log = logging.getLogger(__name__)
@@ -36,85 +39,66 @@ class Actor:
     def __init__(
         self,
         loop: HerderLoop,
-        config: WorkerConfig,
-        plugins: Plugins,
-        configs: ConfigStore,
-        open_offsets: OpenOffsets,
+        ports: HerderPorts,
         board: StatusBoard,
         worker: Worker,
-        secrets: Secrets,
         expired: Callable[[str], None],
-        publish: Publish | None = None,
-        generation: Callable[[str], int] = lambda _: 0,
+        publish: Publish,
+        generation: Callable[[str], int],
+        patient: bool,
     ) -> None:
-        """`expired` is told a connector whose values from config providers are no longer good. `publish` sees to new
-        task configs; without it they are written and carried out here. `generation` counts a connector's sets of them.
-        """
+        """`expired` is told a connector whose values from config providers are no longer good. `generation` counts a
+        connector's sets of task configs. `patient`: a connector that was started is asked for them in the background,
+        until they are published; else at once, and what fails is raised."""
         self._loop = loop
-        self._config = config
-        self._plugins = plugins
-        self._configs = configs
-        self._open_offsets = open_offsets
+        self._config = ports.config
+        self._plugins = ports.plugins
+        self._configs = ports.configs
+        self._open_offsets = ports.open_offsets
+        self._secrets = ports.secrets
         self._board = board
         self._worker = worker
-        self._secrets = secrets
         self._expired = expired
-        self._publish: Publish = publish or self._replace_tasks
+        self._publish = publish
         self._generation = generation
+        self._patient = patient
         self._resolved: dict[str, Resolved] = {}
         """By connector: the values that its instance was started with."""
         self._reloads: dict[str, asyncio.TimerHandle] = {}
 
-    async def act(self, actions: Sequence[decide.Action]) -> None:
-        """One after the other; the first that fails ends it."""
+    async def act(self, actions: Sequence[Action], quietly: bool = False) -> None:
+        """One after the other; the first that fails ends it, unless `quietly`: the status has it."""
         for action in actions:
-            await self._act(action)
+            try:
+                await self._act(action)
+            except HerderError as error:
+                if not quietly:
+                    raise
+                log.error("Failed %s: %s", action.doing, error)
 
-    async def _act(self, action: decide.Action) -> None:
-        name = action.connector
+    async def _act(self, action: Action) -> None:
         match action:
-            case decide.WriteConfig(config=config, target=target):
-                self._configs.put_connector(name, config, target)
-            case decide.RemoveConfig():
-                self._configs.remove_connector(name)
-            case decide.WriteTarget(target=target):
-                self._configs.put_target_state(name, target)
-            case decide.WriteTasks(configs=configs):
-                self._configs.put_tasks(name, configs)
-            case decide.StopTasks():
-                await self._stop_tasks(name)
-            case decide.StartTasks():
-                for task in self._configs.view().require(name).task_ids:
-                    await self.start_task(task)
-            case decide.SwitchTasks():
-                self._worker.switch_tasks(name, self._configs.view().require(name).target)
-            case decide.Shutdown(forget=forget):
+            case SwitchTasks(tasks, target):
+                self._worker.switch_tasks(tasks, target)
+            case Shutdown(name):
                 await self.shutdown(name)
-                if forget:
-                    self._board.connector(name, Event.DELETE)
-            case decide.Apply(state=state):
+            case StopTasks(tasks):
+                await self._worker.stop_tasks(tasks)
+            case Apply(name, state):
                 await self._apply(name, state)
-            case decide.Regenerate():
-                await self._regenerate(name)
+            case StartTask(task):
+                await self._start_task(task)
+            case Regenerate(name, at_once):
+                await self._regenerate(name, at_once)
 
     def type_of(self, name: str) -> ConnectorType:
         return self._plugins.connector_type(self._configs.view().require(name).config.get(CONNECTOR_CLASS))
 
     # --- the connector instance ---------------------------------------------------------------------------------------
 
-    async def bring_up(self, name: str) -> None:
-        """To its target state; once started, its task configs follow by themselves. What fails is in the status."""
-        try:
-            await self._apply(name, None)
-        except Exception as error:
-            log.debug("Connector did not come up: %s", error)
-            return
-        instance = self._worker.connectors.get(name)
-        if instance is not None and instance.phase is Phase.STARTED:
-            self._on_reconfigure(instance)
-
     async def _apply(self, name: str, state: TargetState | None) -> None:
         connector = self._configs.view().require(name)
+        self._worker.begun.setdefault(name, connector.config)
         target = state or connector.target
         starts, starting = self._worker.connector_starts, target is TargetState.STARTED
         starts.attempts += starting
@@ -125,13 +109,13 @@ class Actor:
             if target is TargetState.STOPPED and name not in self._worker.connectors:
                 # KIP-875: stopping wins, also over a config that cannot be resolved. A resume resolves it anew.
                 log.warning("Connector is stopped without having been built: %s", error)
-                self._board.connector(name, Event.STOP)
+                self._board.put(name, InstanceEvent.STOP)
                 return
             starts.failures += starting
             self._fail(name, self._worker.connectors.get(name), error, f"did not reach state {target.value}")
             raise
         if changed:
-            self._board.connector(name, EVENT_OF[instance.phase], version=instance.version)
+            self._board.put(name, EVENT_OF[instance.phase], version=instance.version)
 
     async def _instance(self, name: str, stored: Config, starting: bool) -> ConnectorInstance:
         """The connector's, or a new one. A connector that is to be started gets its values anew."""
@@ -184,37 +168,32 @@ class Actor:
         self._cancel_reload(name)
         self._resolved.pop(name, None)
         instance = self._worker.connectors.pop(name, None)
-        if instance is None:  # it could not even be built; what comes next begins anew
-            self._board.connector(name, Event.SHUTDOWN)
-            return
-        await instance.shutdown()
-        if instance.phase is Phase.FAILED and instance.trace:
-            log.error("Connector was FAILED when it was shut down, or failed in stop()\n%s", masked(instance.trace))
-        self._board.connector(name, Event.SHUTDOWN)
+        if instance is not None:
+            await instance.shutdown()
+            if instance.phase is Phase.FAILED and instance.trace:
+                trace = masked(instance.trace)
+                log.error("Connector was FAILED when it was shut down, or failed in stop()\n%s", trace)
+        self._worker.begun.pop(name, None)  # not before: until now it is waited for
+        self._board.put(name, InstanceEvent.SHUTDOWN)  # also if it could not even be built: what comes next begins anew
 
     def _fail(self, name: str, instance: ConnectorInstance | None, error: BaseException, what: str) -> None:
         trace = masked(instance.trace if instance and instance.trace else trace_of(error))
         if instance is not None:
             instance.fail(trace)
         log.error("Connector %s\n%s", what, trace)
-        self._board.connector(name, Event.FAILURE, trace, instance.version if instance else None)
+        self._board.put(name, InstanceEvent.FAILURE, trace, instance.version if instance else None)
 
     # --- its tasks ----------------------------------------------------------------------------------------------------
 
-    async def _stop_tasks(self, name: str) -> None:
-        tasks = sorted({*self._worker.tasks_of(name), *self._configs.view().require(name).task_ids})
-        await self._worker.stop_tasks(tasks)
-        for task in tasks:
-            self._board.task(task, Event.DELETE)
-
-    async def start_task(self, task: TaskId) -> None:
+    async def _start_task(self, task: TaskId) -> None:
         """A task that cannot be built is FAILED; the others start."""
         connector = self._configs.view().require(task.connector)
+        self._worker.begun_tasks.add(task)
         generation = self._generation(task.connector)
         try:
             config = (await self._secrets.look_up(connector.config)).config
             limit = ConnectorConfig.parse(config).task_limit
-            decide.check_task_count(connector.name, len(connector.tasks), limit)
+            config_rules.check_task_count(connector.name, len(connector.tasks), limit)
             own = (await self._secrets.look_up(connector.tasks[task.task])).config
             target = self._configs.view().require(task.connector).target  # it may have changed meanwhile
             spec = task_spec.build(task, config, own, target, self._config, self._plugins)
@@ -224,9 +203,12 @@ class Actor:
             return
         self._worker.start_task(replace(spec, generation=generation))
 
-    async def _regenerate(self, name: str) -> None:
+    async def _regenerate(self, name: str, at_once: bool) -> None:
         instance = self._worker.connectors.get(name)
         if instance is None or instance.phase is not Phase.STARTED:
+            return
+        if self._patient and not at_once:
+            self._on_reconfigure(instance)
             return
         try:
             configs = await self._generate(instance)
@@ -235,8 +217,12 @@ class Actor:
             if isinstance(error, HerderError):
                 raise
             raise StartFailed(f"Connector {name} failed to generate its task configs: {error}") from error
+        await self._put(instance, configs)
+
+    async def _put(self, instance: ConnectorInstance, configs: tuple[Config, ...] | None) -> None:
         if configs is not None:
-            await self._publish(name, configs)
+            await self._publish(instance.name, configs)
+        instance.made_tasks = True
 
     async def _generate(self, instance: ConnectorInstance) -> tuple[Config, ...] | None:
         """The task configs that the connector generates now; None if they are those that it has."""
@@ -249,10 +235,7 @@ class Actor:
         view = self._configs.view()
         stored = view.require(instance.name).config
         configs = tuple(put_back(config, stored, known) for config in made)
-        return configs if decide.task_configs_differ(view, instance.name, configs, parsed.task_limit) else None
-
-    async def _replace_tasks(self, name: str, configs: tuple[Config, ...]) -> None:
-        await self.act(decide.on_task_configs(name, configs))
+        return configs if config_rules.task_configs_differ(view, instance.name, configs, parsed.task_limit) else None
 
     # --- what connectors tell -----------------------------------------------------------------------------------------
 
@@ -282,9 +265,7 @@ class Actor:
                 if instance.phase is not Phase.STARTED or not self._current(instance):
                     return
                 try:
-                    configs = await self._generate(instance)
-                    if configs is not None:
-                        await self._publish(instance.name, configs)
+                    await self._put(instance, await self._generate(instance))
                     continue
                 except TooManyTasks as error:
                     self._fail(instance.name, instance, error, "generated too many tasks")

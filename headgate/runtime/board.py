@@ -8,7 +8,7 @@ from collections.abc import Callable
 from headgate.log import masked
 from headgate.model import ConnectorStatus, ConnectorType, State, Status, TaskId, TaskStatus
 from headgate.runtime.errors import StatusNotFound
-from headgate.runtime.lifecycle import CONNECTOR, TASK, Event, IllegalTransition, step
+from headgate.runtime.lifecycle import CONNECTOR, TASK, ImpossibleEvent, InstanceEvent, step
 from headgate.runtime.ports import StatusStore
 
 log = logging.getLogger(__name__)
@@ -23,29 +23,22 @@ class StatusBoard:
         self.worker_id = worker_id
         self._generation = generation
 
-    def connector(self, name: str, event: Event, trace: str | None = None, version: str | None = None) -> None:
-        current = self._store.connector(name)
+    def put(
+        self, what: str | TaskId, event: InstanceEvent, trace: str | None = None, version: str | None = None
+    ) -> None:
+        """This happened to a connector or a task."""
+        of_task = isinstance(what, TaskId)
+        current = self._store.task(what) if isinstance(what, TaskId) else self._store.connector(what)
         try:
-            state = step(CONNECTOR, current.state if current else State.UNASSIGNED, event)
-        except IllegalTransition as error:
-            log.error("Status of connector %s left as it is: %s", name, error)
+            state = step(TASK if of_task else CONNECTOR, current.state if current else State.UNASSIGNED, event)
+        except ImpossibleEvent as error:
+            log.error("Status of %s %s left as it is: %s", "task" if of_task else "connector", what, error)
             return
-        if state is State.DESTROYED:
-            self._store.remove_connector(name)
+        status = None if state is State.DESTROYED else self._status(state, trace, version)
+        if isinstance(what, TaskId):
+            self._store.remove_task(what) if status is None else self._store.put_task(what, status)
         else:
-            self._store.put_connector(name, self._status(state, trace, version))
-
-    def task(self, task: TaskId, event: Event, trace: str | None = None, version: str | None = None) -> None:
-        current = self._store.task(task)
-        try:
-            state = step(TASK, current.state if current else State.UNASSIGNED, event)
-        except IllegalTransition as error:
-            log.error("Status of task %s left as it is: %s", task, error)
-            return
-        if state is State.DESTROYED:
-            self._store.remove_task(task)
-        else:
-            self._store.put_task(task, self._status(state, trace, version))
+            self._store.remove_connector(what) if status is None else self._store.put_connector(what, status)
 
     def _status(self, state: State, trace: str | None, version: str | None) -> Status:
         return Status(state, self.worker_id, masked(trace) if trace else trace, version, self._generation())

@@ -20,7 +20,7 @@ from headgate.log import about
 from headgate.model import Config, TargetState
 from headgate.runtime.config.connector_config import TASK_CLASS, TOPICS, TOPICS_REGEX
 from headgate.runtime.errors import StartFailed, Superseded
-from headgate.runtime.lifecycle import PHASES, Call, Phase
+from headgate.runtime.lifecycle import PHASES, Phase, PluginCall
 from headgate.runtime.plugins import Found
 
 log = logging.getLogger(__name__)
@@ -71,6 +71,8 @@ class ConnectorInstance:
         self.version = found.version
         self.phase = Phase.INIT
         self.trace: str | None = None
+        self.made_tasks = False
+        """Its task configs were published since it was last stopped."""
         self.outdated = False
         """Its task configs may no longer be what it would generate."""
         self.asked = False
@@ -89,19 +91,19 @@ class ConnectorInstance:
     async def to(self, target: TargetState) -> bool:
         """Brings it to `target`; whether anything changed. Raises StartFailed; the phase is then FAILED."""
         call, following = PHASES[self.phase, target]
-        if call is Call.REFUSED:
+        if call is PluginCall.REFUSED:
             raise StartFailed(f"Cannot transition connector to {target.value} since it has failed")
         changed = following is not self.phase
-        if call is Call.START:
+        if call is PluginCall.START:
             await self._start()
-        elif call is Call.STOP:
+        elif call is PluginCall.STOP:
             await self._stop(forgiving=target is TargetState.STOPPED)
         if self.phase is Phase.FAILED and following is not Phase.STOPPED:  # it told so itself, while it was called
             raise StartFailed(f"Failed to transition connector {self.name} to state {target.value}")
         self.phase = following
         if following is Phase.STOPPED:
             # KIP-875: whatever it was before, it can be started again; so the next start gets a new object.
-            self._plugin, self.trace = None, None
+            self._plugin, self.trace, self.made_tasks = None, None, False
         return changed
 
     async def shutdown(self) -> None:

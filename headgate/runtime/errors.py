@@ -114,7 +114,7 @@ class FencingOutdated(HerderError):
     """The connector has other tasks by now: ask again."""
 
 
-class WriteFailed(HerderError):
+class ConfigWriteFailed(HerderError):
     """Kafka has not taken it, or has not said so in time: ask again."""
 
 

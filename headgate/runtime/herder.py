@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from headgate.api.config import ConfigDef, Key
 from headgate.model import (
@@ -25,15 +25,14 @@ from headgate.model import (
     TargetState,
     TaskId,
 )
-from headgate.runtime.actor import Actor, Publish
+from headgate.runtime import restart
+from headgate.runtime.actor import Actor
 from headgate.runtime.board import StatusBoard
 from headgate.runtime.config import connector_config, unknown_keys
-from headgate.runtime.config.client_check import ClientCheck, TryClient
+from headgate.runtime.config.client_check import ClientCheck
 from headgate.runtime.config.connector_config import CONNECTOR_CLASS
-from headgate.runtime.config.secrets import Secrets
 from headgate.runtime.config.validation import ConfigInfos
 from headgate.runtime.config.validator import Validator, failure_message, require_version
-from headgate.runtime.config.worker_config import WorkerConfig
 from headgate.runtime.connector import in_thread
 from headgate.runtime.errors import (
     AlreadyRestarting,
@@ -42,11 +41,13 @@ from headgate.runtime.errors import (
     HerderError,
     InvalidConfig,
     PluginNotFound,
+    StatusNotFound,
 )
+from headgate.runtime.herder_ports import HerderPorts
 from headgate.runtime.loop import HerderLoop
 from headgate.runtime.offset_changes import OffsetChanges
-from headgate.runtime.plugins import CONNECTORS, Plugins
-from headgate.runtime.ports import ConfigStore, GroupOffsets, OffsetStore, OpenOffsets, StatusStore, TaskRunner
+from headgate.runtime.plugins import CONNECTORS
+from headgate.runtime.restart import RestartPlan
 from headgate.runtime.worker import Worker
 
 log = logging.getLogger(__name__)
@@ -54,61 +55,25 @@ log = logging.getLogger(__name__)
 _CLUSTER_ID_FIRST_S, _CLUSTER_ID_MOST_S = 5.0, 300.0
 
 
-def _always(store: OffsetStore) -> OpenOffsets:
-    def opened(connector: str, config: Config, *, to_change: bool) -> AbstractContextManager[OffsetStore]:
-        return nullcontext(store)
-
-    return opened
-
-
 class Herder(HerderLoop, ABC):
-    def __init__(
-        self,
-        config: WorkerConfig,
-        plugins: Plugins,
-        configs: ConfigStore,
-        statuses: StatusStore,
-        offsets: OffsetStore,
-        groups: GroupOffsets,
-        runner: TaskRunner,
-        worker_id: str,
-        cluster_id: Callable[[], str | None] = lambda: None,
-        secrets: Secrets | None = None,
-        try_client: TryClient = lambda kind, config: None,
-        *,
-        group_generation: Callable[[], int] = lambda: 0,
-        task_generation: Callable[[str], int] = lambda connector: 0,
-        publish: Publish | None = None,
-        open_offsets: OpenOffsets | None = None,
-    ) -> None:
-        """The last four are for workers in a group: its generation, a count of each connector's sets of tasks, who sees
-        to new ones, and where a connector's offsets are if not all are in `offsets`."""
+    def __init__(self, ports: HerderPorts, patient: bool) -> None:
+        """`patient`: see `Actor`."""
         super().__init__()
-        open_offsets = open_offsets or _always(offsets)
-        self.config = config
-        self.plugins = plugins
-        self.configs = configs
-        self.board = StatusBoard(statuses, worker_id, group_generation)
-        self.worker = Worker(runner, self.board, config.graceful_timeout_s, self.post, self._on_topic)
-        self._secrets = secrets = secrets or Secrets()
+        self.config = ports.config
+        self.plugins = ports.plugins
+        self.configs = ports.configs
+        self.board = StatusBoard(ports.statuses, ports.worker_id, self.group_generation)
+        self.worker = Worker(ports.runner, self.board, self.config.graceful_timeout_s, self.post, self._on_topic)
         self.actor = Actor(
-            self,
-            config,
-            plugins,
-            configs,
-            open_offsets,
-            self.board,
-            self.worker,
-            secrets,
-            self._on_expired,
-            publish,
-            task_generation,
+            self, ports, self.board, self.worker, self._on_expired, self.publish, self.task_generation, patient
         )
         self.ready = False
         self.kafka_cluster_id: str | None = None
-        self._validator = Validator(plugins, config.raw, secrets, ClientCheck(config, try_client))
-        self._changes = OffsetChanges(config, plugins, open_offsets, groups, secrets)
-        self._cluster_id = cluster_id
+        self._secrets = ports.secrets
+        check = ClientCheck(self.config, ports.try_client)
+        self._validator = Validator(self.plugins, self.config.raw, ports.secrets, check)
+        self._changes = OffsetChanges(self.config, self.plugins, ports.open_offsets, ports.groups, ports.secrets)
+        self._cluster_id = ports.cluster_id
         self._topics: dict[str, dict[str, None]] = {}
 
     def start(self) -> None:
@@ -200,6 +165,13 @@ class Herder(HerderLoop, ABC):
             log.warning("Keys that nobody declared: %s", unknown_keys.told(infos.unknown_keys))
         return {key: value for key, value in config.items() if value is not None}
 
+    def restart_plan(self, request: RestartRequest) -> RestartPlan:
+        """KIP-745. Raises StatusNotFound."""
+        try:
+            return restart.plan(request, self.connector_status(request.connector))
+        except StatusNotFound:
+            raise StatusNotFound(f"Status for connector {request.connector} not found") from None
+
     def _on_expired(self, name: str) -> None:
         if not self.ending:
             self.spawn(self._reload(name), f"restarting connector {name}, whose values have expired")
@@ -233,6 +205,16 @@ class Herder(HerderLoop, ABC):
     def _on_topic(self, task: TaskId, topic: str) -> None:
         known = self._topics.get(task.connector, {})
         self._topics = {**self._topics, task.connector: {**known, topic: None}}
+
+    # --- what a worker alone has no use for ---------------------------------------------------------------------------
+
+    def group_generation(self) -> int:
+        """Of the group of workers now; from any thread."""
+        return 0
+
+    def task_generation(self, connector: str) -> int:
+        """Counts a connector's sets of task configs."""
+        return 0
 
     # --- among workers ------------------------------------------------------------------------------------------------
 
@@ -279,6 +261,10 @@ class Herder(HerderLoop, ABC):
 
     @abstractmethod
     async def restart_task(self, task: TaskId) -> None: ...
+
+    @abstractmethod
+    async def publish(self, name: str, configs: tuple[Config, ...]) -> None:
+        """What a connector here has generated becomes its task configs."""
 
     @abstractmethod
     async def put_task_configs(self, name: str, configs: Sequence[Config]) -> None: ...

@@ -9,7 +9,7 @@ from typing import Final
 from headgate.model import State, TargetState
 
 
-class Event(Enum):
+class InstanceEvent(Enum):
     """What happened to an instance."""
 
     ASSIGN = "assign"
@@ -29,52 +29,52 @@ class Event(Enum):
     DELETE = "delete"
 
 
-class IllegalTransition(Exception):
-    def __init__(self, state: State, event: Event) -> None:
+class ImpossibleEvent(Exception):
+    def __init__(self, state: State, event: InstanceEvent) -> None:
         super().__init__(f"{event.value} cannot happen to what is {state.value}")
 
 
-Table = Mapping[tuple[State, Event], State]
+Table = Mapping[tuple[State, InstanceEvent], State]
 
 _LIVE: Final = (State.UNASSIGNED, State.RUNNING, State.PAUSED, State.FAILED, State.RESTARTING)
 
 TASK: Final[Table] = {
-    **{(state, Event.ASSIGN): State.UNASSIGNED for state in _LIVE},
-    (State.RESTARTING, Event.ASSIGN): State.RESTARTING,
-    (State.UNASSIGNED, Event.WAITING): State.UNASSIGNED,
-    (State.RESTARTING, Event.WAITING): State.RESTARTING,
-    (State.UNASSIGNED, Event.STARTUP): State.RUNNING,
-    (State.RESTARTING, Event.STARTUP): State.RUNNING,
-    (State.PAUSED, Event.STARTUP): State.RUNNING,
-    (State.RUNNING, Event.STARTUP): State.RUNNING,
-    (State.UNASSIGNED, Event.PAUSE): State.PAUSED,
-    (State.RESTARTING, Event.PAUSE): State.PAUSED,
-    (State.RUNNING, Event.PAUSE): State.PAUSED,
-    (State.PAUSED, Event.PAUSE): State.PAUSED,
-    **{(state, Event.FAILURE): State.FAILED for state in _LIVE},
-    **{(state, Event.SHUTDOWN): State.UNASSIGNED for state in _LIVE},
-    **{(state, Event.RESTART): State.RESTARTING for state in _LIVE},
-    **{(state, Event.DELETE): State.DESTROYED for state in _LIVE},
+    **{(state, InstanceEvent.ASSIGN): State.UNASSIGNED for state in _LIVE},
+    (State.RESTARTING, InstanceEvent.ASSIGN): State.RESTARTING,
+    (State.UNASSIGNED, InstanceEvent.WAITING): State.UNASSIGNED,
+    (State.RESTARTING, InstanceEvent.WAITING): State.RESTARTING,
+    (State.UNASSIGNED, InstanceEvent.STARTUP): State.RUNNING,
+    (State.RESTARTING, InstanceEvent.STARTUP): State.RUNNING,
+    (State.PAUSED, InstanceEvent.STARTUP): State.RUNNING,
+    (State.RUNNING, InstanceEvent.STARTUP): State.RUNNING,
+    (State.UNASSIGNED, InstanceEvent.PAUSE): State.PAUSED,
+    (State.RESTARTING, InstanceEvent.PAUSE): State.PAUSED,
+    (State.RUNNING, InstanceEvent.PAUSE): State.PAUSED,
+    (State.PAUSED, InstanceEvent.PAUSE): State.PAUSED,
+    **{(state, InstanceEvent.FAILURE): State.FAILED for state in _LIVE},
+    **{(state, InstanceEvent.SHUTDOWN): State.UNASSIGNED for state in _LIVE},
+    **{(state, InstanceEvent.RESTART): State.RESTARTING for state in _LIVE},
+    **{(state, InstanceEvent.DELETE): State.DESTROYED for state in _LIVE},
 }
 
 # KIP-875: stopping wins from everywhere, even from FAILED. Tasks are never STOPPED, only gone.
 CONNECTOR: Final[Table] = {
     **TASK,
-    **{(state, Event.STOP): State.STOPPED for state in (*_LIVE, State.STOPPED)},
-    (State.STOPPED, Event.ASSIGN): State.UNASSIGNED,
-    (State.STOPPED, Event.STARTUP): State.RUNNING,
-    (State.STOPPED, Event.PAUSE): State.PAUSED,
-    (State.STOPPED, Event.FAILURE): State.FAILED,
-    (State.STOPPED, Event.SHUTDOWN): State.UNASSIGNED,
-    (State.STOPPED, Event.DELETE): State.DESTROYED,
+    **{(state, InstanceEvent.STOP): State.STOPPED for state in (*_LIVE, State.STOPPED)},
+    (State.STOPPED, InstanceEvent.ASSIGN): State.UNASSIGNED,
+    (State.STOPPED, InstanceEvent.STARTUP): State.RUNNING,
+    (State.STOPPED, InstanceEvent.PAUSE): State.PAUSED,
+    (State.STOPPED, InstanceEvent.FAILURE): State.FAILED,
+    (State.STOPPED, InstanceEvent.SHUTDOWN): State.UNASSIGNED,
+    (State.STOPPED, InstanceEvent.DELETE): State.DESTROYED,
 }
 
 
-def step(table: Table, state: State, event: Event) -> State:
+def step(table: Table, state: State, event: InstanceEvent) -> State:
     try:
         return table[state, event]
     except KeyError:
-        raise IllegalTransition(state, event) from None
+        raise ImpossibleEvent(state, event) from None
 
 
 # --- the connector instance inside a worker ---------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class Phase(Enum):
     FAILED = "failed"
 
 
-class Call(Enum):
+class PluginCall(Enum):
     """What has to be called on the plugin to get from one phase to the next."""
 
     START = "start"
@@ -99,27 +99,27 @@ class Call(Enum):
     REFUSED = "refused"
 
 
-PHASES: Final[Mapping[tuple[Phase, TargetState], tuple[Call, Phase]]] = {
-    (Phase.INIT, TargetState.STARTED): (Call.START, Phase.STARTED),
-    (Phase.INIT, TargetState.PAUSED): (Call.NOTHING, Phase.PAUSED),
-    (Phase.INIT, TargetState.STOPPED): (Call.NOTHING, Phase.STOPPED),
-    (Phase.STARTED, TargetState.STARTED): (Call.NOTHING, Phase.STARTED),
-    (Phase.STARTED, TargetState.PAUSED): (Call.STOP, Phase.PAUSED),
-    (Phase.STARTED, TargetState.STOPPED): (Call.STOP, Phase.STOPPED),
-    (Phase.PAUSED, TargetState.STARTED): (Call.START, Phase.STARTED),
-    (Phase.PAUSED, TargetState.PAUSED): (Call.NOTHING, Phase.PAUSED),
-    (Phase.PAUSED, TargetState.STOPPED): (Call.NOTHING, Phase.STOPPED),
-    (Phase.STOPPED, TargetState.STARTED): (Call.START, Phase.STARTED),
-    (Phase.STOPPED, TargetState.PAUSED): (Call.NOTHING, Phase.PAUSED),
-    (Phase.STOPPED, TargetState.STOPPED): (Call.NOTHING, Phase.STOPPED),
-    (Phase.FAILED, TargetState.STARTED): (Call.REFUSED, Phase.FAILED),
-    (Phase.FAILED, TargetState.PAUSED): (Call.REFUSED, Phase.FAILED),
-    (Phase.FAILED, TargetState.STOPPED): (Call.NOTHING, Phase.STOPPED),
+PHASES: Final[Mapping[tuple[Phase, TargetState], tuple[PluginCall, Phase]]] = {
+    (Phase.INIT, TargetState.STARTED): (PluginCall.START, Phase.STARTED),
+    (Phase.INIT, TargetState.PAUSED): (PluginCall.NOTHING, Phase.PAUSED),
+    (Phase.INIT, TargetState.STOPPED): (PluginCall.NOTHING, Phase.STOPPED),
+    (Phase.STARTED, TargetState.STARTED): (PluginCall.NOTHING, Phase.STARTED),
+    (Phase.STARTED, TargetState.PAUSED): (PluginCall.STOP, Phase.PAUSED),
+    (Phase.STARTED, TargetState.STOPPED): (PluginCall.STOP, Phase.STOPPED),
+    (Phase.PAUSED, TargetState.STARTED): (PluginCall.START, Phase.STARTED),
+    (Phase.PAUSED, TargetState.PAUSED): (PluginCall.NOTHING, Phase.PAUSED),
+    (Phase.PAUSED, TargetState.STOPPED): (PluginCall.NOTHING, Phase.STOPPED),
+    (Phase.STOPPED, TargetState.STARTED): (PluginCall.START, Phase.STARTED),
+    (Phase.STOPPED, TargetState.PAUSED): (PluginCall.NOTHING, Phase.PAUSED),
+    (Phase.STOPPED, TargetState.STOPPED): (PluginCall.NOTHING, Phase.STOPPED),
+    (Phase.FAILED, TargetState.STARTED): (PluginCall.REFUSED, Phase.FAILED),
+    (Phase.FAILED, TargetState.PAUSED): (PluginCall.REFUSED, Phase.FAILED),
+    (Phase.FAILED, TargetState.STOPPED): (PluginCall.NOTHING, Phase.STOPPED),
 }
 
-EVENT_OF: Final[Mapping[Phase, Event]] = {
-    Phase.STARTED: Event.STARTUP,
-    Phase.PAUSED: Event.PAUSE,
-    Phase.STOPPED: Event.STOP,
-    Phase.FAILED: Event.FAILURE,
+EVENT_OF: Final[Mapping[Phase, InstanceEvent]] = {
+    Phase.STARTED: InstanceEvent.STARTUP,
+    Phase.PAUSED: InstanceEvent.PAUSE,
+    Phase.STOPPED: InstanceEvent.STOP,
+    Phase.FAILED: InstanceEvent.FAILURE,
 }

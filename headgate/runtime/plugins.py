@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 GROUP: Final = "headgate.plugins"
 
 
-class Kind(Enum):
+class PluginKind(Enum):
     """In the order of the list of plugins."""
 
     SINK = "sink"
@@ -45,34 +45,34 @@ class Kind(Enum):
     OVERRIDE_POLICY = "override_policy"
 
 
-_BASES: Final[dict[Kind, type[Plugin]]] = {
-    Kind.SINK: SinkConnector,
-    Kind.SOURCE: SourceConnector,
-    Kind.TRANSFORMATION: Transform,
-    Kind.PREDICATE: Predicate,
-    Kind.CONVERTER: Converter,
-    Kind.HEADER_CONVERTER: HeaderConverter,
-    Kind.CONFIG_PROVIDER: ConfigProvider,
-    Kind.OVERRIDE_POLICY: OverridePolicy,
+_BASES: Final[dict[PluginKind, type[Plugin]]] = {
+    PluginKind.SINK: SinkConnector,
+    PluginKind.SOURCE: SourceConnector,
+    PluginKind.TRANSFORMATION: Transform,
+    PluginKind.PREDICATE: Predicate,
+    PluginKind.CONVERTER: Converter,
+    PluginKind.HEADER_CONVERTER: HeaderConverter,
+    PluginKind.CONFIG_PROVIDER: ConfigProvider,
+    PluginKind.OVERRIDE_POLICY: OverridePolicy,
 }
-CONNECTORS: Final = (Kind.SINK, Kind.SOURCE)
-_UNLISTED: Final = (Kind.CONFIG_PROVIDER, Kind.OVERRIDE_POLICY)
+CONNECTORS: Final = (PluginKind.SINK, PluginKind.SOURCE)
+_UNLISTED: Final = (PluginKind.CONFIG_PROVIDER, PluginKind.OVERRIDE_POLICY)
 """What the worker uses and connectors cannot name: Apache's list of plugins has none of them."""
 _WANTED: Final = {
-    Kind.SINK: "Connector",
-    Kind.SOURCE: "Connector",
-    Kind.TRANSFORMATION: "Transformation",
-    Kind.PREDICATE: "Predicate",
-    Kind.CONVERTER: "Converter",
-    Kind.HEADER_CONVERTER: "HeaderConverter",
-    Kind.CONFIG_PROVIDER: "ConfigProvider",
-    Kind.OVERRIDE_POLICY: "OverridePolicy",
+    PluginKind.SINK: "Connector",
+    PluginKind.SOURCE: "Connector",
+    PluginKind.TRANSFORMATION: "Transformation",
+    PluginKind.PREDICATE: "Predicate",
+    PluginKind.CONVERTER: "Converter",
+    PluginKind.HEADER_CONVERTER: "HeaderConverter",
+    PluginKind.CONFIG_PROVIDER: "ConfigProvider",
+    PluginKind.OVERRIDE_POLICY: "OverridePolicy",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    kind: Kind
+    kind: PluginKind
     name: str
     """The class's full name."""
     version: str | None
@@ -105,13 +105,13 @@ class Plugins:
 
     def __init__(self, classes: Iterable[type[Plugin]], broken: Sequence[Broken] = (), folders: Sequence[str] = ()):
         found = (each for cls in dict.fromkeys(classes) for each in _describe(cls))
-        order = list(Kind)
+        order = list(PluginKind)
         self._found: Final = sorted(found, key=lambda each: (order.index(each.kind), each.name))
         self.all: Final[Sequence[Found]] = [each for each in self._found if each.kind not in _UNLISTED]
         self.broken: Final = tuple(broken)
         self.folders: Final = tuple(folders)
         """The folders of `plugin.path`, which executors need on their module path too."""
-        self._index: dict[tuple[Kind, str], Found | None] = {}
+        self._index: dict[tuple[PluginKind, str], Found | None] = {}
         for each in self._found:
             for full in (each.name, *each.cls.aliases):
                 self._index[each.kind, full] = each
@@ -138,7 +138,7 @@ class Plugins:
             log.error("Plugin %s could not be loaded and is left out: %s", each.where, each.reason)
         return cls(classes, broken, folders)
 
-    def find(self, name: str, *kinds: Kind) -> Found:
+    def find(self, name: str, *kinds: PluginKind) -> Found:
         """Raises PluginNotFound, which lists what there is."""
         for kind in kinds:
             # Properties files keep blanks at the end of a line.
@@ -159,7 +159,7 @@ class Plugins:
         return self.find(name, *CONNECTORS)
 
     def find_any(self, name: str) -> Found | None:
-        kinds = (kind for kind in Kind if kind not in _UNLISTED)
+        kinds = (kind for kind in PluginKind if kind not in _UNLISTED)
         return next((found for kind in kinds if (found := self._index.get((kind, name)))), None)
 
     def connector_type(self, class_name: str | None) -> ConnectorType:
@@ -180,7 +180,7 @@ def _describe(cls: type[Plugin]) -> list[Found]:
     return [Found(kind, name, version, cls) for kind, base in _BASES.items() if issubclass(cls, base)]
 
 
-def _short_names(full: str, kind: Kind) -> set[str]:
+def _short_names(full: str, kind: PluginKind) -> set[str]:
     simple = full.rpartition(".")[2]
     suffix = _WANTED[kind]
     return {simple, simple.removesuffix(suffix)} if simple != suffix else {simple}

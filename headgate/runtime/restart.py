@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from headgate.cluster.work import Work
 from headgate.model import ConnectorStatus, RestartRequest, State, Status, TaskId
 
 
@@ -16,8 +17,8 @@ class RestartPlan:
     tasks: tuple[TaskId, ...]
 
     @property
-    def empty(self) -> bool:
-        return not self.connector and not self.tasks
+    def work(self) -> Work:
+        return Work.of([self.status.name] if self.connector else (), self.tasks)
 
     def answer(self) -> ConnectorStatus:
         """The status with RESTARTING put on every instance that the plan restarts; what failed before is over."""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class HerderStage:
     description: str
     began: datetime
     completed: datetime | None = None
@@ -28,18 +28,18 @@ class Stages:
     """Several operations may run at once; the one that has lasted longest is the one to name."""
 
     def __init__(self) -> None:
-        self._current: list[Stage] = []
-        self._last: Stage | None = None
+        self._current: list[HerderStage] = []
+        self._last: HerderStage | None = None
 
     @contextmanager
     def doing(self, description: str) -> Iterator[None]:
-        stage = Stage(description, datetime.now(UTC))
+        stage = HerderStage(description, datetime.now(UTC))
         self._current = [*self._current, stage]
         try:
             yield
         finally:
             self._current = [each for each in self._current if each is not stage]
-            self._last = Stage(stage.description, stage.began, datetime.now(UTC))
+            self._last = HerderStage(stage.description, stage.began, datetime.now(UTC))
 
     @property
     def summary(self) -> str | None:

@@ -30,12 +30,12 @@ from headgate.runtime.config.connector_config import (
 from headgate.runtime.config.overrides import clients_of
 from headgate.runtime.config.topic_creation import topic_groups
 from headgate.runtime.config.worker_config import SIMPLE_HEADER_CONVERTER, WorkerConfig
-from headgate.runtime.plugins import Kind, Plugins
+from headgate.runtime.plugins import PluginKind, Plugins
 
 _CONVERTER_KINDS = {
-    "key.converter": Kind.CONVERTER,
-    "value.converter": Kind.CONVERTER,
-    "header.converter": Kind.HEADER_CONVERTER,
+    "key.converter": PluginKind.CONVERTER,
+    "value.converter": PluginKind.CONVERTER,
+    "header.converter": PluginKind.HEADER_CONVERTER,
 }
 
 
@@ -97,7 +97,7 @@ def topic_creation(kind: ConnectorType, config: Config, worker: WorkerConfig) ->
 
 def chain(task: TaskId, kind: ConnectorType, config: Config, worker: WorkerConfig, plugins: Plugins) -> ChainSpec:
     predicates = {
-        alias: _plugin(f"predicates.{alias}", config, Kind.PREDICATE, plugins)
+        alias: _plugin(f"predicates.{alias}", config, PluginKind.PREDICATE, plugins)
         for alias in aliases(config, "predicates")
     }
     steps = []
@@ -106,7 +106,7 @@ def chain(task: TaskId, kind: ConnectorType, config: Config, worker: WorkerConfi
         guard = config.get(f"{prefix}.predicate")
         negate = config.get(f"{prefix}.negate", "false").strip().lower() == "true"
         predicate = predicates[guard] if guard else None
-        steps.append(StepSpec(alias, _plugin(prefix, config, Kind.TRANSFORMATION, plugins), predicate, negate))
+        steps.append(StepSpec(alias, _plugin(prefix, config, PluginKind.TRANSFORMATION, plugins), predicate, negate))
     return ChainSpec(
         task=task,
         type=kind,
@@ -129,14 +129,16 @@ def converter(key: str, config: Config, worker: WorkerConfig, plugins: Plugins) 
 def _leading(connector: type[Connector], config: Config, plugins: Plugins) -> tuple[StepSpec, ...]:
     """What a source itself has its records go through."""
     named = connector.leading_transforms(config) if issubclass(connector, SourceConnector) else ()
-    return tuple(StepSpec(name, PluginSpec(plugins.find(name, Kind.TRANSFORMATION).ref, own)) for name, own in named)
+    return tuple(
+        StepSpec(name, PluginSpec(plugins.find(name, PluginKind.TRANSFORMATION).ref, own)) for name, own in named
+    )
 
 
 _OF_TASKS = ("client.id", "transactional.id")
 _FRAMEWORK_KEYS = ("type", "plugin.version", "predicate", "negate")
 
 
-def _plugin(prefix: str, config: Config, kind: Kind, plugins: Plugins) -> PluginSpec:
+def _plugin(prefix: str, config: Config, kind: PluginKind, plugins: Plugins) -> PluginSpec:
     found = plugins.find(config.get(f"{prefix}.type", ""), kind)
     settings = with_prefix(config, f"{prefix}.")
     return PluginSpec(found.ref, {key: value for key, value in settings.items() if key not in _FRAMEWORK_KEYS})

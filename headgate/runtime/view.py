@@ -40,9 +40,13 @@ class ClusterView:
             raise ConnectorNotFound(name)
         return found
 
+    def has_task(self, task: TaskId) -> bool:
+        connector = self.connectors.get(task.connector)
+        return connector is not None and 0 <= task.task < len(connector.tasks)
+
     def require_task(self, task: TaskId) -> Config:
         tasks = self.require(task.connector).tasks
-        if not 0 <= task.task < len(tasks):
+        if not self.has_task(task):
             raise TaskNotFound(task)
         return tasks[task.task]
 

@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from headgate.cluster.work import Work
 from headgate.log import about, masked
-from headgate.model import TargetState, TaskId, TaskSpec
+from headgate.model import Config, TargetState, TaskId, TaskSpec
 from headgate.runtime.board import StatusBoard
 from headgate.runtime.connector import ConnectorInstance, trace_of
-from headgate.runtime.lifecycle import Event
+from headgate.runtime.lifecycle import InstanceEvent
 from headgate.runtime.ports import RunningTask, TaskRunner
+from headgate.runtime.reconcile import Begun, Running
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +61,9 @@ class Worker:
     ) -> None:
         self.connectors: dict[str, ConnectorInstance] = {}
         self.tasks: dict[TaskId, LiveTask] = {}
+        self.begun: dict[str, Config] = {}
+        """Connectors that were begun here and not ended since, also those that could not be built; by what config."""
+        self.begun_tasks: set[TaskId] = set()
         self.connector_starts = StartCounts()
         self.task_starts = StartCounts()
         self.post = post
@@ -68,15 +73,24 @@ class Worker:
         self._on_topic = on_topic
         self.preflight = preflight
 
-    def tasks_of(self, name: str) -> list[TaskId]:
-        return sorted(task for task in self.tasks if task.connector == name)
+    def has_begun(self, what: str | TaskId) -> bool:
+        return what in (self.begun_tasks if isinstance(what, TaskId) else self.begun)
+
+    def running(self, part: Work) -> Running:
+        """What of this part was begun here."""
+        connectors = {name: self._begun(name) for name in part.connectors if name in self.begun}
+        return Running(connectors, part.tasks & self.begun_tasks)
+
+    def _begun(self, name: str) -> Begun:
+        instance = self.connectors.get(name)
+        return Begun(self.begun[name], instance is not None and instance.made_tasks)
 
     def start_task(self, spec: TaskSpec) -> None:
         """Starts a task; one that cannot be built is FAILED, which is not the caller's problem."""
         live = LiveTask(spec)
         self.tasks[spec.id] = live
         self.task_starts.attempts += 1
-        self._board.task(spec.id, Event.WAITING)
+        self._board.put(spec.id, InstanceEvent.WAITING)
         try:
             with about(spec.id):
                 live.running = self._runner.start(spec, _Listener(self, live))
@@ -92,7 +106,7 @@ class Worker:
             self.task_starts.failures += 1
         with about(task):
             log.error("Task failed and will not run again until it is restarted\n%s", masked(trace))
-        self._board.task(task, Event.FAILURE, trace, live.spec.version if live else None)
+        self._board.put(task, InstanceEvent.FAILURE, trace, live.spec.version if live else None)
 
     async def stop_tasks(self, tasks: Sequence[TaskId]) -> None:
         """Stops these and waits for them, one deadline for all; those that are late are given up on."""
@@ -111,27 +125,28 @@ class Worker:
                 live.running.cancel()
             live.given_up = True  # whatever it still says is not about the task that may replace it
         for task in tasks:  # also those that never came to live: what comes next begins anew
-            self._board.task(task, Event.SHUTDOWN)
+            self.begun_tasks.discard(task)
+            self._board.put(task, InstanceEvent.SHUTDOWN)
 
-    def switch_tasks(self, name: str, target: TargetState) -> None:
+    def switch_tasks(self, tasks: Sequence[TaskId], target: TargetState) -> None:
         """Pause or resume what runs; a task that failed stays failed."""
-        for task in self.tasks_of(name):
-            running = self.tasks[task].running
-            if running is not None:
-                (running.resume if target is TargetState.STARTED else running.pause)()
+        for task in tasks:
+            live = self.tasks.get(task)
+            if live is not None and live.running is not None:
+                (live.running.resume if target is TargetState.STARTED else live.running.pause)()
 
-    def on_task(self, live: LiveTask, event: Event, trace: str | None = None) -> None:
+    def on_task(self, live: LiveTask, event: InstanceEvent, trace: str | None = None) -> None:
         """A task's thread reported something; on the herder's thread by now."""
         task = live.spec.id
         if self.tasks.get(task) is not live:  # it is being stopped: who asked for that writes its status
-            if event is Event.FAILURE:
+            if event is InstanceEvent.FAILURE:
                 with about(task):
                     log.error("Task failed while it was stopped\n%s", masked(trace or ""))
-        elif event is Event.FAILURE:
+        elif event is InstanceEvent.FAILURE:
             self.fail_task(task, trace or "", live)
-        elif event is not Event.SHUTDOWN:
-            live.started = live.started or event is Event.STARTUP
-            self._board.task(task, event, version=live.spec.version)
+        elif event is not InstanceEvent.SHUTDOWN:
+            live.started = live.started or event is InstanceEvent.STARTUP
+            self._board.put(task, event, version=live.spec.version)
 
     def on_topic(self, live: LiveTask, topic: str) -> None:
         if not live.given_up:
@@ -145,20 +160,20 @@ class _Listener:
         self._worker = worker
         self._live = live
 
-    def _report(self, event: Event, trace: str | None = None) -> None:
+    def _report(self, event: InstanceEvent, trace: str | None = None) -> None:
         self._worker.post(lambda: self._worker.on_task(self._live, event, trace))
 
     def on_running(self) -> None:
-        self._report(Event.STARTUP)
+        self._report(InstanceEvent.STARTUP)
 
     def on_paused(self) -> None:
-        self._report(Event.PAUSE)
+        self._report(InstanceEvent.PAUSE)
 
     def on_failed(self, trace: str) -> None:
-        self._report(Event.FAILURE, trace)
+        self._report(InstanceEvent.FAILURE, trace)
 
     def on_stopped(self) -> None:
-        self._report(Event.SHUTDOWN)
+        self._report(InstanceEvent.SHUTDOWN)
 
     def on_topic(self, topic: str) -> None:
         self._worker.post(lambda: self._worker.on_topic(self._live, topic))

@@ -8,11 +8,20 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final, Protocol
+from typing import Final
 
-from headgate.model import Config, RestartRequest, SessionKey, TargetState, TaskId
+from headgate.model import (
+    Config,
+    LevelChange,
+    PassingEvent,
+    RestartRequest,
+    SessionKey,
+    TargetChange,
+    TargetState,
+    TaskId,
+)
 from headgate.runtime.view import ClusterView
 from headgate.storage.config_records import (
     CommitRecord,
@@ -33,13 +42,9 @@ from headgate.storage.config_state import (
     ConfigEvent,
     ConfigFold,
     ConfigState,
-    ConnectorRemoved,
-    ConnectorUpdated,
     LoggerLevelSet,
     RestartRequested,
-    SessionKeyUpdated,
     TargetStateChanged,
-    TasksUpdated,
 )
 from headgate.storage.topic_log import Log, LogRecord
 from headgate.storage.topic_writer import WriteFailed, Writer
@@ -54,23 +59,8 @@ class LeaderWriteFailed(WriteFailed):
     count. It must join the group again and claim the topic anew."""
 
 
-class ConfigListener(Protocol):
-    """Told, from the log's thread, of what came after start-up; the state has it by then. Must not block."""
-
-    def on_connector_update(self, name: str) -> None: ...
-
-    def on_connector_remove(self, name: str) -> None: ...
-
-    def on_tasks_update(self, name: str, tasks: Sequence[TaskId]) -> None:
-        """Of every commit; without tasks, it had none or they were incomplete."""
-
-    def on_target_state_change(self, name: str) -> None: ...
-
-    def on_session_key(self, key: SessionKey) -> None: ...
-
-    def on_restart_request(self, request: RestartRequest) -> None: ...
-
-    def on_logger_level(self, namespace: str, level: str) -> None: ...
+OnChange = Callable[[PassingEvent | None], None]
+"""Told, from the log's thread, that something came after start-up; the state has it by then. Must not block."""
 
 
 class ConfigLog:
@@ -84,15 +74,15 @@ class ConfigLog:
         self._leader: Writer | None = None
         self._transactional = transactional
         self._timeout = timeout
-        self._listener: ConfigListener | None = None
+        self._on_change: OnChange | None = None
         self._fold = ConfigFold()
         self._folding = threading.Lock()
         self._writing = threading.Lock()
 
-    def start(self, listener: ConfigListener | None = None, timeout: float = 60.0) -> None:
+    def start(self, on_change: OnChange | None = None, timeout: float = 60.0) -> None:
         """Returns when the topic has been read. Raises ReadTimeout."""
         self._topic_log.start(self._on_record, timeout)
-        self._listener = listener
+        self._on_change = on_change
 
     def close(self) -> None:
         """Ends reading and writing; a writer of the leader's, too."""
@@ -131,8 +121,19 @@ class ConfigLog:
             return
         with self._folding:
             event = self._fold.apply(known, record.offset)
-        if event is not None and self._listener is not None:
-            _tell(self._listener, event)
+        if event is not None and self._on_change is not None:
+            self._on_change(self._passing(event))
+
+    def _passing(self, event: ConfigEvent) -> PassingEvent | None:
+        match event:
+            case TargetStateChanged(connector):
+                return TargetChange(connector, self.view().require(connector).target)
+            case RestartRequested(request):
+                return request
+            case LoggerLevelSet(namespace, level):
+                return LevelChange(namespace, level)
+            case _:
+                return None
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
@@ -228,21 +229,3 @@ class ConfigLog:
 
 def _left(deadline: float) -> float:
     return max(deadline - time.monotonic(), 0.0)
-
-
-def _tell(listener: ConfigListener, event: ConfigEvent) -> None:
-    match event:
-        case ConnectorUpdated(connector):
-            listener.on_connector_update(connector)
-        case ConnectorRemoved(connector):
-            listener.on_connector_remove(connector)
-        case TasksUpdated(connector, tasks):
-            listener.on_tasks_update(connector, tasks)
-        case TargetStateChanged(connector):
-            listener.on_target_state_change(connector)
-        case SessionKeyUpdated(key):
-            listener.on_session_key(key)
-        case RestartRequested(request):
-            listener.on_restart_request(request)
-        case LoggerLevelSet(namespace, level):
-            listener.on_logger_level(namespace, level)

@@ -11,7 +11,7 @@ from typing import Final, Self
 
 from headgate.kafka.admin_clients import admin_client
 from headgate.model import Config
-from headgate.storage.config_log import ConfigListener, ConfigLog
+from headgate.storage.config_log import ConfigLog, OnChange
 from headgate.storage.internal_topics import InternalTopics, ensure
 from headgate.storage.merged_offsets import MergedOffsets
 from headgate.storage.offset_log import OffsetLog, OffsetsWrittenBy
@@ -56,7 +56,7 @@ class WorkerLogs:
             TopicWriter(topics.offsets.name, offsets),
         )
 
-    def start(self, listener: ConfigListener | None = None, timeout: float = 120.0) -> None:
+    def start(self, on_change: OnChange | None = None, timeout: float = 120.0) -> None:
         """Makes missing topics, checks the others, and reads all three. Raises InternalTopicError, ReadTimeout, and is
         closed then."""
         deadline = time.monotonic() + timeout
@@ -68,7 +68,7 @@ class WorkerLogs:
             ensure(self._admin, self._topics.all(), left())
             self.offsets.start(left())
             self.statuses.start(left())
-            self.configs.start(listener, left())
+            self.configs.start(on_change, left())
         except BaseException:
             self.close()
             raise

@@ -18,7 +18,7 @@ from headgate.cli.migration.findings import (
 from headgate.cli.migration.machine import failure, json_text
 from headgate.cli.migration.report import printable, text
 from headgate.cli.migration.steps import steps
-from headgate.cluster.roster import Present, Roster
+from headgate.cluster.roster import Roster, RosterMember
 from headgate.model import ConnectorType, State, TargetState
 from headgate.storage.snapshot import Topic
 
@@ -113,10 +113,10 @@ class TestText:
         [
             (Roster("connect"), "  none: the cluster is stopped"),
             (
-                Roster("connect", (Present("m", "connect-w", "10.0.0.1", "http://w:8083/"),)),
+                Roster("connect", (RosterMember("m", "connect-w", "10.0.0.1", "http://w:8083/"),)),
                 "  http://w:8083/ (10.0.0.1)",
             ),
-            (Roster("connect", (Present("m", "connect-w", "10.0.0.1", None),)), "  connect-w (10.0.0.1)"),
+            (Roster("connect", (RosterMember("m", "connect-w", "10.0.0.1", None),)), "  connect-w (10.0.0.1)"),
             ("no answer", "  not known: no answer"),
         ],
     )
@@ -148,7 +148,7 @@ class TestSteps:
         assert back.startswith("To go back")
 
     def test_old_workers_come_first(self) -> None:
-        members = tuple(Present(str(number), "c", "h", None) for number in range(2))
+        members = tuple(RosterMember(str(number), "c", "h", None) for number in range(2))
         first, second, *_ = steps(replace(FOUND, roster=Roster("connect", members)))
         assert first.startswith("Stop the 2 workers of the group")
         assert "joins their group" in first
@@ -175,7 +175,7 @@ class TestVerdict:
         assert not replace(FOUND, worker=replace(FOUND.worker, problems=(Problem("x", "y"),))).all_can_run
 
     def test_notes_and_members_are_not(self) -> None:
-        members = (Present("m", "c", "h", None),)
+        members = (RosterMember("m", "c", "h", None),)
         noted = replace(LINES, notes=("hm",), consistent=False)
         assert replace(FOUND, roster=Roster("connect", members), connectors=(noted,)).all_can_run
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 
 from headgate.cluster.leader import Election, Leader
-from headgate.cluster.protocol import Assignment, MemberState, Problem, Protocol
+from headgate.cluster.protocol import Assignment, AssignmentProblem, MemberState, Protocol
 from headgate.cluster.work import NOTHING, Work, union
 from headgate.model import TaskId
 
@@ -108,7 +108,7 @@ class SimulatedCluster:
         assert 0 <= self.delay_ms <= self.max_delay_ms
         given = Work()
         for member, told in self.told.items():
-            assert told.problem is Problem.NONE
+            assert told.problem is AssignmentProblem.NONE
             assert told.delay_ms == self.delay_ms
             assert told.assigned - configured == NOTHING, "only what is configured is given"
             assert told.assigned & everything == NOTHING, "what somebody still holds is given to nobody"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from headgate.cluster.leader import Election, Leader
-from headgate.cluster.protocol import Assignment, MemberState, Problem, Protocol
+from headgate.cluster.protocol import Assignment, AssignmentProblem, MemberState, Protocol
 from headgate.cluster.work import NOTHING, Work
 from headgate.model import TaskId
 
@@ -68,7 +68,7 @@ def test_a_newer_config_than_anybody_reported_is_as_good(leader: Leader) -> None
 def test_a_leader_that_is_behind_gives_nothing_to_anybody(leader: Leader, protocol: Protocol) -> None:
     asked = election({"w1": None, "w2": A}, protocol=protocol, offsets={"w2": 8})
     told = leader.assign(asked, 7, A | B)
-    nothing = Assignment("w1", "http://w1/", 8, problem=Problem.CONFIG_MISMATCH)
+    nothing = Assignment("w1", "http://w1/", 8, problem=AssignmentProblem.CONFIG_MISMATCH)
     assert told == {"w1": nothing, "w2": nothing}
 
 

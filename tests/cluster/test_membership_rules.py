@@ -15,6 +15,7 @@ from kafka.errors import GroupAuthorizationFailedError, NodeNotReadyError
 
 from headgate.cluster import membership as module
 from headgate.cluster.coordinator import GroupConfig, Lead, Offer, Synced, described
+from headgate.cluster.heartbeat import Heartbeat
 from headgate.cluster.membership import Membership
 from headgate.cluster.protocol import (
     Assignment,
@@ -25,7 +26,6 @@ from headgate.cluster.protocol import (
     encode_assignment,
     encode_member,
 )
-from headgate.cluster.pulse import Pulse
 from headgate.cluster.work import Work
 from headgate.kafka.settings.errors import ClientConfigError
 
@@ -302,14 +302,14 @@ def test_errors_are_described_with_their_class() -> None:
     assert described(NodeNotReadyError("1")) == "NodeNotReadyError: 1"
 
 
-# --- the pulse --------------------------------------------------------------------------------------------------------
+# --- heartbeats of the herder -----------------------------------------------------------------------------------------
 
 
 class Patient:
     def __init__(self) -> None:
         self.now = 0.0
         self.asked: list[Future[None]] = []
-        self.pulse = Pulse(self.beat, 10.0, lambda: self.now)
+        self.heartbeat = Heartbeat(self.beat, 10.0, lambda: self.now)
 
     def beat(self) -> Future[None]:
         self.asked.append(Future())
@@ -318,10 +318,10 @@ class Patient:
     def after(self, seconds: float) -> tuple[bool, bool]:
         """Whether it changed, and whether it is lost."""
         self.now += seconds
-        return self.pulse.feel(), self.pulse.lost
+        return self.heartbeat.check(), self.heartbeat.lost
 
 
-def test_a_pulse_is_lost_after_a_while_and_comes_back_with_the_answer() -> None:
+def test_a_heartbeat_is_lost_after_a_while_and_comes_back_with_the_answer() -> None:
     patient = Patient()
     assert [patient.after(seconds) for seconds in (0, 10, 0.1, 1)] == [
         (False, False),
@@ -335,7 +335,7 @@ def test_a_pulse_is_lost_after_a_while_and_comes_back_with_the_answer() -> None:
     assert len(patient.asked) == 2
 
 
-def test_a_pulse_is_felt_now_and_then() -> None:
+def test_a_heartbeat_is_checked_now_and_then() -> None:
     patient = Patient()
     for _ in range(100):
         patient.after(0.1)

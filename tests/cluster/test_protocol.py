@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from headgate.cluster.protocol import (
     OFFERED,
     Assignment,
+    AssignmentProblem,
     MalformedMessage,
     MemberState,
-    Problem,
     Protocol,
     decode_assignment,
     decode_member,
@@ -147,9 +147,10 @@ def test_a_later_version_is_read_as_far_as_it_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "problem"), [(0, Problem.NONE), (1, Problem.CONFIG_MISMATCH), (77, Problem.CONFIG_MISMATCH)]
+    ("code", "problem"),
+    [(0, AssignmentProblem.NONE), (1, AssignmentProblem.CONFIG_MISMATCH), (77, AssignmentProblem.CONFIG_MISMATCH)],
 )
-def test_a_code_that_is_not_known_is_a_problem(code: int, problem: Problem) -> None:
+def test_a_code_that_is_not_known_is_a_problem(code: int, problem: AssignmentProblem) -> None:
     assert decode_assignment(b"\x00\x02" + struct.pack(">h", code) + TWO_CONNECTORS[4:]).problem is problem
 
 
@@ -216,7 +217,7 @@ task_ids = st.builds(TaskId, names, st.integers(0, 2**31 - 1))
 works = st.builds(Work, st.frozensets(names, max_size=6), st.frozensets(task_ids, max_size=12))
 offsets = st.integers(-1, 2**63 - 1)
 assignments = st.builds(
-    Assignment, names, names, offsets, works, works, st.integers(0, 2**31 - 1), st.sampled_from(Problem)
+    Assignment, names, names, offsets, works, works, st.integers(0, 2**31 - 1), st.sampled_from(AssignmentProblem)
 )
 members = st.builds(MemberState, names, offsets, st.none() | assignments)
 cooperative = st.sampled_from([Protocol.COMPATIBLE, Protocol.SESSIONED])

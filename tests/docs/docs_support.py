@@ -16,9 +16,11 @@ from headgate.model import TaskSpec
 from headgate.rest.app import build_app
 from headgate.rest.settings import RestSettings
 from headgate.runtime.config.worker_config import WorkerConfig
+from headgate.runtime.herder_ports import HerderPorts, offsets_in
 from headgate.runtime.plugins import Plugins
 from headgate.runtime.ports import TaskListener
 from headgate.runtime.standalone import StandaloneHerder
+from headgate.storage.group_offsets import KafkaGroupOffsets
 from headgate.storage.memory import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -149,16 +151,17 @@ def worker(plugin_path: Path) -> Iterator[TestClient]:
             "offset.storage.file.filename": "unused",
         }
     )
-    herder = StandaloneHerder(
+    ports = HerderPorts(
         config=config,
         plugins=Plugins.discover([str(plugin_path)]),
         configs=MemoryConfigStore(),
         statuses=MemoryStatusStore(),
-        offsets=MemoryOffsetStore(),
-        groups=None,
+        open_offsets=offsets_in(MemoryOffsetStore()),
+        groups=KafkaGroupOffsets(),
         runner=Runner(),
         worker_id="127.0.0.1:8083",
     )
+    herder = StandaloneHerder(ports)
     herder.start()
     try:
         with TestClient(build_app(herder, RestSettings(), metrics=lambda: b"")) as client:

@@ -15,7 +15,7 @@ from headgate.pipeline.batch import CONSUMED
 from headgate.pipeline.chain import Chain
 from headgate.pipeline.sink_chain import Kind, Output, SinkChain
 from headgate.pipeline.tolerance import ToleranceExceeded
-from headgate.runtime.plugins import Kind as Plugin
+from headgate.runtime.plugins import PluginKind as Plugin
 from headgate.runtime.plugins import Plugins
 
 APACHE = "org.apache.kafka.connect.transforms."

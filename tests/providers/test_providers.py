@@ -11,7 +11,7 @@ from headgate.api import ConfigData, ConfigError, ConfigProvider
 from headgate.providers.directory import DirectoryConfigProvider
 from headgate.providers.env_var import EnvVarConfigProvider
 from headgate.providers.file import FileConfigProvider
-from headgate.runtime.plugins import Kind, Plugins
+from headgate.runtime.plugins import PluginKind, Plugins
 
 APACHE = "org.apache.kafka.common.config.provider"
 
@@ -31,8 +31,8 @@ def made(provider: ConfigProvider, **params: str) -> ConfigProvider:
 )
 def test_they_are_installed_under_apaches_names(name: str, cls: type[ConfigProvider]) -> None:
     plugins = Plugins.discover()
-    assert plugins.find(f"{APACHE}.{name}", Kind.CONFIG_PROVIDER).cls is cls
-    assert plugins.find(name, Kind.CONFIG_PROVIDER).cls is cls
+    assert plugins.find(f"{APACHE}.{name}", PluginKind.CONFIG_PROVIDER).cls is cls
+    assert plugins.find(name, PluginKind.CONFIG_PROVIDER).cls is cls
     assert cls not in {each.cls for each in plugins.all}, "Apache's list of plugins has no config providers"
     assert plugins.find_any(name) is None
 

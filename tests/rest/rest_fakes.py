@@ -32,7 +32,7 @@ from headgate.runtime.errors import (
     TaskNotFound,
 )
 from headgate.runtime.herder import Herder
-from headgate.runtime.plugins import Found, Kind
+from headgate.runtime.plugins import Found, PluginKind
 
 T = TypeVar("T")
 WORKER = "worker:8083"
@@ -40,12 +40,12 @@ WORKER = "worker:8083"
 
 class FakePlugins:
     all = (
-        Found(Kind.SINK, "acme.Sink", "1.0", Plugin),
-        Found(Kind.SOURCE, "acme.Source", None, Plugin),
-        Found(Kind.TRANSFORMATION, "acme.Mask", "1.0", Plugin),
-        Found(Kind.PREDICATE, "acme.Has", "1.0", Plugin),
-        Found(Kind.CONVERTER, "acme.Json", "1.0", Plugin),
-        Found(Kind.HEADER_CONVERTER, "acme.Json", "1.0", Plugin),
+        Found(PluginKind.SINK, "acme.Sink", "1.0", Plugin),
+        Found(PluginKind.SOURCE, "acme.Source", None, Plugin),
+        Found(PluginKind.TRANSFORMATION, "acme.Mask", "1.0", Plugin),
+        Found(PluginKind.PREDICATE, "acme.Has", "1.0", Plugin),
+        Found(PluginKind.CONVERTER, "acme.Json", "1.0", Plugin),
+        Found(PluginKind.HEADER_CONVERTER, "acme.Json", "1.0", Plugin),
     )
 
 

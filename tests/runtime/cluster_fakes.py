@@ -12,14 +12,15 @@ from memory_topic import ConfigTopic, TopicAppender, TopicFollower
 from runtime_fakes import PATIENCE_S, WORKER_FILE, FakeGroups, FakeRunner, Script, World, eventually, scripted_plugins
 
 from headgate.cluster.leader import Election
-from headgate.cluster.protocol import Assignment, Joined, Problem, Protocol
+from headgate.cluster.protocol import Assignment, AssignmentProblem, Joined, Protocol
 from headgate.cluster.work import Work
-from headgate.model import Config, State, Status, TaskId
+from headgate.model import Config, PassingEvent, State, Status, TaskId
 from headgate.runtime.config.worker_config import DISTRIBUTED, WorkerConfig
-from headgate.runtime.distributed.group import ConfigListener, GroupSettings
-from headgate.runtime.distributed.herder import DistributedHerder
+from headgate.runtime.distributed.group import GroupSettings
+from headgate.runtime.distributed.herder import DistributedHerder, GroupPorts
 from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.errors import HerderError
+from headgate.runtime.herder_ports import HerderPorts, offsets_in
 from headgate.runtime.ports import PeerError, Signer
 from headgate.storage.config_log import ConfigLog
 from headgate.storage.memory import MemoryOffsetStore, MemoryStatusStore
@@ -82,9 +83,9 @@ class MemoryStores:
         self.refusing: list[Exception] = []
         """Raised by the next claims or starts."""
 
-    def start(self, listener: ConfigListener) -> None:
+    def start(self, on_change: Callable[[PassingEvent | None], None]) -> None:
         self._refuse()
-        self.configs.start(listener)
+        self.configs.start(on_change)
 
     def claim(self) -> None:
         self._refuse()
@@ -155,7 +156,18 @@ class Node(World):
         self.groups = FakeGroups()
         self.group = group
         raw = {**WORKER_FILE, **DISTRIBUTED_FILE, **worker_file}
-        self.herder: DistributedHerder = DistributedHerder(  # type: ignore[assignment]
+        ports = HerderPorts(
+            config=WorkerConfig.parse(raw, DISTRIBUTED),
+            plugins=scripted_plugins(),
+            configs=self.stores.configs,
+            statuses=self.stores.statuses,
+            open_offsets=offsets_in(group.offsets),
+            groups=self.groups,
+            runner=self.runner,
+            worker_id=name,
+            cluster_id=lambda: "cluster-1",
+        )
+        in_group = GroupPorts(
             stores=self.stores,
             url=self.url,
             peers=group,
@@ -167,14 +179,8 @@ class Node(World):
             fence=lambda clients, ids: self.fenced.append(ids),
             prepare=lambda: None,
             transactional=False,
-            config=WorkerConfig.parse(raw, DISTRIBUTED),
-            plugins=scripted_plugins(),
-            offsets=group.offsets,
-            groups=self.groups,
-            runner=self.runner,
-            worker_id=name,
-            cluster_id=lambda: "cluster-1",
         )
+        self.herder: DistributedHerder = DistributedHerder(ports, in_group)  # type: ignore[assignment]
 
     def start(self) -> Node:
         self.herder.start()
@@ -202,7 +208,7 @@ class Node(World):
     def running(self, name: str = "orders") -> list[int]:
         """The numbers of a connector's tasks that live here."""
         self.settle()
-        return [task.task for task in self.herder.worker.tasks_of(name)]
+        return sorted(task.task for task in self.herder.worker.tasks if task.connector == name)
 
     def status_of_elsewhere(self) -> Status:
         return Status(State.RUNNING, "another worker")
@@ -340,7 +346,7 @@ def joined(
     member: str = "a",
     leader: str = "a",
     protocol: Protocol = Protocol.SESSIONED,
-    problem: Problem = Problem.NONE,
+    problem: AssignmentProblem = AssignmentProblem.NONE,
 ) -> Joined:
     """A place with this work."""
     assignment = Assignment(leader, f"http://{leader}/", offset, work(*assigned), work(*revoked), 0, problem)

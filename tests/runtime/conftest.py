@@ -15,8 +15,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
     monkeypatch.setattr(Scripted, "current", script, raising=False)
     # Plugin code that hangs is given up on after five seconds, which is long for a test.
     monkeypatch.setattr("headgate.runtime.connector.GRACEFUL_STOP_S", GRACE_S)
-    monkeypatch.setattr("headgate.runtime.standalone.GRACEFUL_STOP_S", GRACE_S)
-    monkeypatch.setattr("headgate.runtime.distributed.holdings.GRACEFUL_STOP_S", GRACE_S)
+    monkeypatch.setattr("headgate.runtime.holdings.GRACEFUL_STOP_S", GRACE_S)
     yield script
     script.released.set()
 

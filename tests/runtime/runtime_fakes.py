@@ -25,6 +25,7 @@ from headgate.pipeline.converters.simple_header import SimpleHeaderConverter
 from headgate.pipeline.converters.string import StringConverter
 from headgate.runtime.config.secrets import Secrets
 from headgate.runtime.config.worker_config import WorkerConfig
+from headgate.runtime.herder_ports import HerderPorts, offsets_in
 from headgate.runtime.plugins import Plugins
 from headgate.runtime.ports import TaskListener
 from headgate.runtime.standalone import StandaloneHerder
@@ -255,18 +256,19 @@ class World:
         self.statuses = RecordingStatusStore()
         self.offsets = MemoryOffsetStore()
         self.groups = FakeGroups()
-        self.herder = StandaloneHerder(
-            WorkerConfig.parse({**WORKER_FILE, **(worker_file or {})}),
-            scripted_plugins(),
-            self.configs,
-            self.statuses,
-            self.offsets,
-            self.groups,
-            self.runner,
-            WORKER_ID,
+        ports = HerderPorts(
+            config=WorkerConfig.parse({**WORKER_FILE, **(worker_file or {})}),
+            plugins=scripted_plugins(),
+            configs=self.configs,
+            statuses=self.statuses,
+            open_offsets=offsets_in(self.offsets),
+            groups=self.groups,
+            runner=self.runner,
+            worker_id=WORKER_ID,
             cluster_id=lambda: "cluster-1",
-            secrets=secrets,
+            secrets=secrets or Secrets(),
         )
+        self.herder = StandaloneHerder(ports)
         self.herder.start()
 
     def submit(self, command: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:

@@ -7,7 +7,7 @@ import pytest
 from headgate.model import ConnectorType, State, Status, TaskId
 from headgate.runtime.board import StatusBoard
 from headgate.runtime.errors import StatusNotFound
-from headgate.runtime.lifecycle import Event
+from headgate.runtime.lifecycle import InstanceEvent
 from headgate.storage.memory import MemoryStatusStore
 
 TASK = TaskId("orders", 0)
@@ -26,16 +26,16 @@ def board(store: MemoryStatusStore) -> StatusBoard:
 def test_the_first_event_of_an_unknown_instance_counts_from_unassigned(
     board: StatusBoard, store: MemoryStatusStore
 ) -> None:
-    board.connector("orders", Event.STARTUP, version="1.0")
-    board.task(TASK, Event.PAUSE, version="1.0")
+    board.put("orders", InstanceEvent.STARTUP, version="1.0")
+    board.put(TASK, InstanceEvent.PAUSE, version="1.0")
     assert store.connector("orders") == Status(State.RUNNING, "me:8083", None, "1.0")
     assert store.task(TASK) == Status(State.PAUSED, "me:8083", None, "1.0")
 
 
 def test_a_failure_has_its_trace_and_what_follows_has_not(board: StatusBoard, store: MemoryStatusStore) -> None:
-    board.task(TASK, Event.FAILURE, "boom")
+    board.put(TASK, InstanceEvent.FAILURE, "boom")
     assert store.task(TASK) == Status(State.FAILED, "me:8083", "boom")
-    board.task(TASK, Event.SHUTDOWN)
+    board.put(TASK, InstanceEvent.SHUTDOWN)
     assert store.task(TASK) == Status(State.UNASSIGNED, "me:8083")
 
 
@@ -43,12 +43,12 @@ def test_a_failure_has_its_trace_and_what_follows_has_not(board: StatusBoard, st
 def test_what_cannot_happen_is_logged_and_changes_nothing(
     board: StatusBoard, store: MemoryStatusStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    board.task(TASK, Event.FAILURE, "boom")
-    board.connector("orders", Event.FAILURE, "boom")
+    board.put(TASK, InstanceEvent.FAILURE, "boom")
+    board.put("orders", InstanceEvent.FAILURE, "boom")
     with caplog.at_level(logging.ERROR):
-        board.task(TASK, Event.STARTUP)
-        board.task(TASK, Event.STOP)
-        board.connector("orders", Event.STARTUP)
+        board.put(TASK, InstanceEvent.STARTUP)
+        board.put(TASK, InstanceEvent.STOP)
+        board.put("orders", InstanceEvent.STARTUP)
     assert store.task(TASK) == store.connector("orders") == Status(State.FAILED, "me:8083", "boom")
     assert [record.getMessage() for record in caplog.records] == [
         "Status of task orders-0 left as it is: startup cannot happen to what is FAILED",
@@ -58,18 +58,18 @@ def test_what_cannot_happen_is_logged_and_changes_nothing(
 
 
 def test_what_is_deleted_has_no_status(board: StatusBoard, store: MemoryStatusStore) -> None:
-    board.connector("orders", Event.STARTUP)
-    board.task(TASK, Event.STARTUP)
-    board.task(TASK, Event.DELETE)
+    board.put("orders", InstanceEvent.STARTUP)
+    board.put(TASK, InstanceEvent.STARTUP)
+    board.put(TASK, InstanceEvent.DELETE)
     assert (store.task(TASK), list(store.connectors())) == (None, ["orders"])
-    board.connector("orders", Event.DELETE)
+    board.put("orders", InstanceEvent.DELETE)
     assert list(store.connectors()) == []
 
 
 def test_a_connector_is_shown_with_its_tasks_sorted_by_number(board: StatusBoard) -> None:
     for number in (10, 9, 2):
-        board.task(TaskId("orders", number), Event.STARTUP)
-    board.connector("orders", Event.STARTUP)
+        board.put(TaskId("orders", number), InstanceEvent.STARTUP)
+    board.put("orders", InstanceEvent.STARTUP)
     shown = board.status("orders", ConnectorType.SINK)
     assert (shown.name, shown.type, shown.connector.state) == ("orders", ConnectorType.SINK, State.RUNNING)
     assert [each.id for each in shown.tasks] == [2, 9, 10]
@@ -80,5 +80,5 @@ def test_what_has_no_status_is_not_found(board: StatusBoard) -> None:
         board.status("orders", ConnectorType.UNKNOWN)
     with pytest.raises(StatusNotFound, match=r"^No status found for task orders-0$"):
         board.task_status(TASK)
-    board.task(TASK, Event.STARTUP)
+    board.put(TASK, InstanceEvent.STARTUP)
     assert board.task_status(TASK).state is State.RUNNING

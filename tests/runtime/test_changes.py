@@ -23,11 +23,9 @@ def test_a_connector_came_or_went() -> None:
     assert between(VIEW, ClusterView()).needs_rebalance
 
 
-def test_a_config_that_was_written_again_counts_also_if_it_is_equal() -> None:
+def test_a_new_config_is_its_owners_affair() -> None:
     for config in ({"name": "orders", "color": "red"}, {"name": "orders"}):
-        found = between(VIEW, ClusterView.of(replace(ORDERS, config=config)))
-        assert found == Changes(reconfigured=frozenset({"orders"}))
-        assert not found.needs_rebalance, "its owner sees to it"
+        assert between(VIEW, ClusterView.of(replace(ORDERS, config=config))) == Changes()
 
 
 def test_a_set_of_tasks_that_was_written_again_counts_also_if_it_is_equal() -> None:
@@ -48,11 +46,10 @@ def test_several_at_once() -> None:
     assert between(before, after) == Changes(
         added=frozenset({"new"}),
         removed=frozenset({"gone"}),
-        reconfigured=frozenset({"orders"}),
         recommitted=frozenset({"orders"}),
     )
 
 
 def test_what_was_deleted_and_made_anew_meanwhile_is_another_one_of_the_same_name() -> None:
     found = between(VIEW, ClusterView.of(ConnectorView("orders", {"name": "orders"})))
-    assert found.reconfigured == found.recommitted == {"orders"}
+    assert found.recommitted == {"orders"}

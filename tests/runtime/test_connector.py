@@ -12,7 +12,7 @@ from headgate.api import ConnectError
 from headgate.model import TargetState
 from headgate.runtime.connector import ConnectorInstance, in_thread, trace_of
 from headgate.runtime.errors import StartFailed, Superseded
-from headgate.runtime.lifecycle import PHASES, Call, Phase
+from headgate.runtime.lifecycle import PHASES, Phase, PluginCall
 from headgate.runtime.plugins import Plugins
 
 STARTED, PAUSED, STOPPED = TargetState.STARTED, TargetState.PAUSED, TargetState.STOPPED
@@ -49,7 +49,7 @@ class TestTo:
         async def steps() -> None:
             made = await in_phase(phase)
             script.journal.clear()
-            if call is Call.REFUSED:
+            if call is PluginCall.REFUSED:
                 text = f"^Cannot transition connector to {target.value} since it has failed$"
                 with pytest.raises(StartFailed, match=text):
                     await made.to(target)
@@ -57,7 +57,7 @@ class TestTo:
             else:
                 assert await made.to(target) is (following is not phase)
             assert made.phase is following
-            assert script.journal == ([f"{call.value} orders"] if call in (Call.START, Call.STOP) else [])
+            assert script.journal == ([f"{call.value} orders"] if call in (PluginCall.START, PluginCall.STOP) else [])
 
         run(steps)
 

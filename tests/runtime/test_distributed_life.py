@@ -10,7 +10,7 @@ from headgate.cluster.protocol import Protocol
 from headgate.model import RestartRequest, State, TargetState
 from headgate.runtime.distributed.group import GroupSettings
 from headgate.runtime.distributed.signatures import SIGNATURE
-from headgate.runtime.errors import BadRequest, HerderError, InvalidSignature, NotStopped, WriteFailed
+from headgate.runtime.errors import BadRequest, ConfigWriteFailed, HerderError, InvalidSignature, NotStopped
 from headgate.runtime.lifecycle import Phase
 
 
@@ -141,7 +141,7 @@ def test_writes_that_fail_say_what_was_not_written(group: Group, script: Script)
         (lambda: herder.set_level_everywhere("x", "INFO"), "Error writing logger level to Kafka"),
         (lambda: herder.restart(RestartRequest("orders", True)), "Error writing restart request for orders to Kafka"),
     ):
-        with pytest.raises(WriteFailed, match=message):
+        with pytest.raises(ConfigWriteFailed, match=message):
             leader.do(command)
     leader.stores.writer.broken = False
     leader.pause()

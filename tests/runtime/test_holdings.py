@@ -31,7 +31,7 @@ def given(node: Node, *what: str | TaskId, generation: int = 1) -> None:
 
 def begin(node: Node, offset: int) -> None:
     """By an assignment that is based on this offset."""
-    node.say(lambda: node.herder.holdings.begin(offset, node.herder.follower.carried_out.view))
+    node.say(lambda: node.herder.holdings.begin(offset, node.herder.config_reconciler.carried_out.view))
     node.idle()
 
 
@@ -140,7 +140,7 @@ def test_other_connectors_need_not_wait(node: Node, script: Script) -> None:
 def test_a_set_that_is_known_but_not_carried_out_yet_is_not_started(node: Node, script: Script) -> None:
     """The tasks of the set before may still be ending."""
     written(node, count=1)
-    carried_out = node.herder.follower.carried_out.view
+    carried_out = node.herder.config_reconciler.carried_out.view
     after = written(node)
     node.herder.holdings.given = work(*tasks(0, 1))
     node.say(lambda: node.herder.holdings.begin(after, carried_out))
@@ -224,6 +224,19 @@ def test_a_new_config_makes_a_new_instance_and_leaves_the_tasks(node: Node, scri
     node.idle()
     assert script.journal[:2] == ["stop orders", "start orders"]
     assert script.plugins[-1].settings["color"] == "red"
+
+
+def test_what_is_given_up_while_it_is_replaced_does_not_come_back(node: Node, script: Script) -> None:
+    written(node)
+    given(node, "orders")
+    script.on_stop = script.hang
+    node.configs.put_connector("orders", {**node.configs.view().require("orders").config, "color": "red"})
+    eventually(script.hanging.is_set)
+    node.do(lambda: node.herder.holdings.give_up(None))
+    assert "orders" not in node.herder.worker.connectors
+    node.idle()
+    assert "orders" not in node.herder.worker.connectors
+    assert node.state() is State.UNASSIGNED
 
 
 def test_a_state_for_tasks_whose_connector_is_elsewhere(node: Node) -> None:
@@ -320,6 +333,18 @@ def test_what_the_leader_has_chosen_is_chosen_again(node: Node, script: Script) 
         State.RESTARTING,
         State.RUNNING,
     ]
+
+
+@pytest.mark.kip(745, "distributed: every worker restarts its own instances")
+def test_a_connector_that_hangs_does_not_keep_its_tasks_from_being_restarted(node: Node, script: Script) -> None:
+    written(node)
+    given(node, "orders", *tasks(0, 1))
+    script.journal.clear()
+    script.on_start = script.hang
+    node.say(lambda: node.herder.holdings.request_restart(RestartRequest("orders", include_tasks=True)))
+    eventually(lambda: starts(script) == ["start orders", "start task orders-0", "start task orders-1"])
+    eventually(lambda: node.task_states() == [State.RUNNING, State.RUNNING])
+    assert node.state() is State.RESTARTING
 
 
 def test_of_what_it_does_not_hold_nothing_is_restarted(node: Node, script: Script) -> None:

@@ -12,19 +12,19 @@ from headgate.runtime.lifecycle import (
     EVENT_OF,
     PHASES,
     TASK,
-    Call,
-    Event,
-    IllegalTransition,
+    ImpossibleEvent,
+    InstanceEvent,
     Phase,
+    PluginCall,
     Table,
     step,
 )
 
 # One row per state, one column per event; "-" cannot happen. Written out, so that a change of the table shows here.
-COLUMNS = (
-    Event.ASSIGN, Event.WAITING, Event.STARTUP, Event.PAUSE, Event.STOP, Event.FAILURE, Event.SHUTDOWN, Event.RESTART,
-    Event.DELETE,
-)  # fmt: skip
+COLUMNS = [
+    InstanceEvent[name]
+    for name in ["ASSIGN", "WAITING", "STARTUP", "PAUSE", "STOP", "FAILURE", "SHUTDOWN", "RESTART", "DELETE"]
+]
 TASK_ROWS = """
 UNASSIGNED  UNASSIGNED  UNASSIGNED  RUNNING  PAUSED  -  FAILED  UNASSIGNED  RESTARTING  DESTROYED
 RUNNING     UNASSIGNED  -           RUNNING  PAUSED  -  FAILED  UNASSIGNED  RESTARTING  DESTROYED
@@ -45,7 +45,7 @@ DESTROYED   -           -           -        -       -        -       -         
 """
 
 
-def pairs(rows: str) -> list[tuple[State, Event, State | None]]:
+def pairs(rows: str) -> list[tuple[State, InstanceEvent, State | None]]:
     return [
         (State[row[0]], event, None if cell == "-" else State[cell])
         for row in (line.split() for line in rows.strip().splitlines())
@@ -53,81 +53,89 @@ def pairs(rows: str) -> list[tuple[State, Event, State | None]]:
     ]
 
 
-def check(table: Table, state: State, event: Event, expected: State | None) -> None:
+def check(table: Table, state: State, event: InstanceEvent, expected: State | None) -> None:
     if expected is None:
-        with pytest.raises(IllegalTransition, match=f"{event.value} cannot happen to what is {state.value}"):
+        with pytest.raises(ImpossibleEvent, match=f"{event.value} cannot happen to what is {state.value}"):
             step(table, state, event)
     else:
         assert step(table, state, event) is expected
 
 
 @pytest.mark.parametrize(("state", "event", "expected"), pairs(TASK_ROWS))
-def test_every_event_of_a_task(state: State, event: Event, expected: State | None) -> None:
+def test_every_event_of_a_task(state: State, event: InstanceEvent, expected: State | None) -> None:
     check(TASK, state, event, expected)
 
 
 @pytest.mark.parametrize(("state", "event", "expected"), pairs(CONNECTOR_ROWS))
-def test_every_event_of_a_connector(state: State, event: Event, expected: State | None) -> None:
+def test_every_event_of_a_connector(state: State, event: InstanceEvent, expected: State | None) -> None:
     check(CONNECTOR, state, event, expected)
 
 
 @pytest.mark.parametrize("rows", [TASK_ROWS, CONNECTOR_ROWS])
 def test_the_tables_above_have_every_pair(rows: str) -> None:
-    assert {(state, event) for state, event, _ in pairs(rows)} == {(state, event) for state in State for event in Event}
+    assert {(state, event) for state, event, _ in pairs(rows)} == {
+        (state, event) for state in State for event in InstanceEvent
+    }
 
 
-def walk(table: Table, events: Sequence[Event]) -> list[State]:
+def walk(table: Table, events: Sequence[InstanceEvent]) -> list[State]:
     """The states along these events; one that cannot happen changes nothing."""
     states = [State.UNASSIGNED]
     for event in events:
         try:
             states.append(step(table, states[-1], event))
-        except IllegalTransition:
+        except ImpossibleEvent:
             states.append(states[-1])
     return states
 
 
-EVENTS = st.lists(st.sampled_from(Event))
+EVENTS = st.lists(st.sampled_from(InstanceEvent))
 
 
 @given(EVENTS)
-def test_whatever_happens_a_task_is_never_stopped(events: list[Event]) -> None:
+def test_whatever_happens_a_task_is_never_stopped(events: list[InstanceEvent]) -> None:
     assert State.STOPPED not in walk(TASK, events)
 
 
 @given(EVENTS)
-def test_destroyed_is_final(events: list[Event]) -> None:
+def test_destroyed_is_final(events: list[InstanceEvent]) -> None:
     for table in (TASK, CONNECTOR):
-        assert set(walk(table, [Event.DELETE, *events])[1:]) == {State.DESTROYED}
+        assert set(walk(table, [InstanceEvent.DELETE, *events])[1:]) == {State.DESTROYED}
 
 
 @given(EVENTS)
-def test_what_is_not_deleted_is_never_destroyed(events: list[Event]) -> None:
-    lived = [event for event in events if event is not Event.DELETE]
+def test_what_is_not_deleted_is_never_destroyed(events: list[InstanceEvent]) -> None:
+    lived = [event for event in events if event is not InstanceEvent.DELETE]
     for table in (TASK, CONNECTOR):
         assert State.DESTROYED not in walk(table, lived)
 
 
 @given(EVENTS)
 @pytest.mark.kip(875, "Stopping a failed connector updates its state to `STOPPED` in the REST API")
-def test_stopping_wins_from_everywhere(events: list[Event]) -> None:
-    lived = [event for event in events if event is not Event.DELETE]
-    assert walk(CONNECTOR, [*lived, Event.STOP])[-1] is State.STOPPED
+def test_stopping_wins_from_everywhere(events: list[InstanceEvent]) -> None:
+    lived = [event for event in events if event is not InstanceEvent.DELETE]
+    assert walk(CONNECTOR, [*lived, InstanceEvent.STOP])[-1] is State.STOPPED
 
 
 @given(EVENTS)
 @pytest.mark.kip(875, "Can resume a stopped connector")
-def test_what_was_stopped_can_run_again(events: list[Event]) -> None:
-    lived = [event for event in events if event is not Event.DELETE]
-    assert walk(CONNECTOR, [*lived, Event.STOP, Event.STARTUP])[-1] is State.RUNNING
+def test_what_was_stopped_can_run_again(events: list[InstanceEvent]) -> None:
+    lived = [event for event in events if event is not InstanceEvent.DELETE]
+    assert walk(CONNECTOR, [*lived, InstanceEvent.STOP, InstanceEvent.STARTUP])[-1] is State.RUNNING
 
 
 @given(EVENTS)
-def test_a_failure_is_left_only_by_assignment_shutdown_restart_stop_or_delete(events: list[Event]) -> None:
-    leaving = {Event.ASSIGN, Event.SHUTDOWN, Event.RESTART, Event.STOP, Event.DELETE}
+def test_a_failure_is_left_only_by_assignment_shutdown_restart_stop_or_delete(events: list[InstanceEvent]) -> None:
+    leaving = {
+        InstanceEvent.ASSIGN,
+        InstanceEvent.SHUTDOWN,
+        InstanceEvent.RESTART,
+        InstanceEvent.STOP,
+        InstanceEvent.DELETE,
+    }
     staying = [event for event in events if event not in leaving]
     for table in (TASK, CONNECTOR):
-        assert set(walk(table, [Event.FAILURE, *staying])[1:]) == {State.FAILED}
+        assert set(walk(table, [InstanceEvent.FAILURE, *staying])[1:]) == {State.FAILED}
 
 
 # --- the connector instance -------------------------------------------------------------------------------------------
@@ -140,14 +148,14 @@ STOPPED  START/STARTED    NOTHING/PAUSED  NOTHING/STOPPED
 FAILED   REFUSED/FAILED   REFUSED/FAILED  NOTHING/STOPPED
 """
 PHASE_PAIRS = [
-    (Phase[row[0]], target, Call[cell.split("/")[0]], Phase[cell.split("/")[1]])
+    (Phase[row[0]], target, PluginCall[cell.split("/")[0]], Phase[cell.split("/")[1]])
     for row in (line.split() for line in PHASE_ROWS.strip().splitlines())
     for target, cell in zip((TargetState.STARTED, TargetState.PAUSED, TargetState.STOPPED), row[1:], strict=True)
 ]
 
 
 @pytest.mark.parametrize(("phase", "target", "call", "following"), PHASE_PAIRS)
-def test_every_phase_and_target(phase: Phase, target: TargetState, call: Call, following: Phase) -> None:
+def test_every_phase_and_target(phase: Phase, target: TargetState, call: PluginCall, following: Phase) -> None:
     assert PHASES[phase, target] == (call, following)
 
 
@@ -157,10 +165,10 @@ def test_the_table_of_phases_has_every_pair_and_no_other() -> None:
 
 def test_every_phase_but_the_first_has_its_event() -> None:
     assert EVENT_OF == {
-        Phase.STARTED: Event.STARTUP,
-        Phase.PAUSED: Event.PAUSE,
-        Phase.STOPPED: Event.STOP,
-        Phase.FAILED: Event.FAILURE,
+        Phase.STARTED: InstanceEvent.STARTUP,
+        Phase.PAUSED: InstanceEvent.PAUSE,
+        Phase.STOPPED: InstanceEvent.STOP,
+        Phase.FAILED: InstanceEvent.FAILURE,
     }
 
 
@@ -169,10 +177,10 @@ def test_a_plugin_is_started_and_stopped_in_turn_whatever_is_wanted(targets: lis
     phase, started = Phase.INIT, False
     for target in targets:
         call, phase = PHASES[phase, target]
-        if call is Call.START:
+        if call is PluginCall.START:
             assert not started
             started = True
-        elif call is Call.STOP:
+        elif call is PluginCall.STOP:
             assert started
             started = False
         assert started is (phase is Phase.STARTED)
@@ -182,5 +190,5 @@ def test_a_plugin_is_started_and_stopped_in_turn_whatever_is_wanted(targets: lis
 @given(st.lists(st.sampled_from([TargetState.STARTED, TargetState.PAUSED])))
 def test_a_failed_instance_stays_failed_until_it_is_stopped(targets: list[TargetState]) -> None:
     for target in targets:
-        assert PHASES[Phase.FAILED, target] == (Call.REFUSED, Phase.FAILED)
+        assert PHASES[Phase.FAILED, target] == (PluginCall.REFUSED, Phase.FAILED)
     assert PHASES[Phase.FAILED, TargetState.STOPPED][1] is Phase.STOPPED

@@ -10,7 +10,7 @@ from cluster_fakes import Group, Node, joined, tasks, work
 from runtime_fakes import Script, eventually
 
 from headgate.cluster.leader import Election
-from headgate.cluster.protocol import MemberState, Problem, Protocol
+from headgate.cluster.protocol import AssignmentProblem, MemberState, Protocol
 from headgate.cluster.work import NOTHING
 from headgate.model import State, TaskId
 from headgate.runtime.distributed.group import GroupSettings
@@ -83,7 +83,7 @@ def test_the_leader_deals_out_what_is_configured(node: Node) -> None:
     given = told["a"].assigned | told["b"].assigned
     assert given == work("orders", *tasks(0, 1, 2))
     assert {each.offset for each in told.values()} == {offset}
-    assert {each.problem for each in told.values()} == {Problem.NONE}
+    assert {each.problem for each in told.values()} == {AssignmentProblem.NONE}
 
 
 def test_a_leader_that_is_behind_reads_first(node: Node) -> None:
@@ -98,7 +98,7 @@ def test_a_leader_that_cannot_read_gives_nobody_anything(node: Node) -> None:
     ahead = put(node) + 1
     node.stores.log.broken = True
     told = node.do(lambda: node.herder.member.lead(election(node, a=ahead - 1, b=ahead)))
-    assert {each.problem for each in told.values()} == {Problem.CONFIG_MISMATCH}
+    assert {each.problem for each in told.values()} == {AssignmentProblem.CONFIG_MISMATCH}
     assert {each.assigned for each in told.values()} == {NOTHING}
     assert {each.offset for each in told.values()} == {ahead}
 
@@ -180,6 +180,21 @@ def test_who_is_behind_the_assignment_reads_first(node: Node, script: Script) ->
     node.stores.log.deliver()
 
 
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_a_change_that_the_assignment_knows_of_needs_no_other_rebalance(node: Node, beyond: int) -> None:
+    """`beyond`: records that came after it."""
+    node.place.wanted = 0
+    node.stores.log.held = True
+    for name in ("orders", "sales")[: 1 + beyond]:
+        record = (f"connector-{name}".encode(), b'{"properties":{"name":"x","connector.class":"ScriptedSource"}}')
+        node.stores.writer.write([record], 1)
+    node.take_up(joined("orders", offset=len(node.group.topic.records) - beyond, generation=2))
+    node.idle()
+    assert "orders" in node.herder.worker.begun
+    assert node.place.wanted == beyond
+    node.stores.log.held = False
+
+
 def test_an_assignment_from_beyond_the_topic_starts_nothing(node: Node, script: Script) -> None:
     offset = put(node)
     node.place.wanted = 0
@@ -192,7 +207,7 @@ def test_an_assignment_from_beyond_the_topic_starts_nothing(node: Node, script: 
 def test_a_mismatch_is_met_by_reading_and_joining_again(node: Node, script: Script) -> None:
     offset = put(node)
     node.place.wanted = 0
-    node.take_up(joined(offset=offset, generation=2, problem=Problem.CONFIG_MISMATCH))
+    node.take_up(joined(offset=offset, generation=2, problem=AssignmentProblem.CONFIG_MISMATCH))
     eventually(lambda: node.place.wanted == 1)
     assert script.journal == []
 

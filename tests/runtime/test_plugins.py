@@ -13,7 +13,7 @@ from headgate import __version__
 from headgate.api import ConfigDef, Plugin, SinkConnector, SourceConnector, SourceTask, Transform
 from headgate.model import ConnectorType, PluginRef
 from headgate.runtime.errors import PluginNotFound
-from headgate.runtime.plugins import Kind, Plugins
+from headgate.runtime.plugins import PluginKind, Plugins
 
 SOURCE = """
     from headgate.api import SourceConnector, SourceTask
@@ -54,20 +54,20 @@ class TestInstalled:
         assert found.broken == ()
         names = {(each.kind, each.name.rpartition(".")[2]) for each in found.all}
         assert {
-            (Kind.SOURCE, "FileStreamSourceConnector"),
-            (Kind.SINK, "FileStreamSinkConnector"),
-            (Kind.CONVERTER, "JsonConverter"),
-            (Kind.HEADER_CONVERTER, "JsonConverter"),
-            (Kind.CONVERTER, "StringConverter"),
-            (Kind.CONVERTER, "ByteArrayConverter"),
-            (Kind.HEADER_CONVERTER, "SimpleHeaderConverter"),
+            (PluginKind.SOURCE, "FileStreamSourceConnector"),
+            (PluginKind.SINK, "FileStreamSinkConnector"),
+            (PluginKind.CONVERTER, "JsonConverter"),
+            (PluginKind.HEADER_CONVERTER, "JsonConverter"),
+            (PluginKind.CONVERTER, "StringConverter"),
+            (PluginKind.CONVERTER, "ByteArrayConverter"),
+            (PluginKind.HEADER_CONVERTER, "SimpleHeaderConverter"),
         } <= names
         assert {each.version for each in found.all} == {__version__}
 
     def test_they_are_listed_by_kind_then_by_name(self) -> None:
-        listed = [(list(Kind).index(each.kind), each.name) for each in Plugins.discover().all]
+        listed = [(list(PluginKind).index(each.kind), each.name) for each in Plugins.discover().all]
         assert listed == sorted(listed)
-        assert [kind.value for kind in Kind] == [
+        assert [kind.value for kind in PluginKind] == [
             "sink", "source", "transformation", "predicate", "converter", "header_converter", "config_provider",
             "override_policy",
         ]  # fmt: skip
@@ -75,15 +75,15 @@ class TestInstalled:
     @pytest.mark.parametrize(
         ("apache", "kind"),
         [
-            ("org.apache.kafka.connect.file.FileStreamSourceConnector", Kind.SOURCE),
-            ("org.apache.kafka.connect.file.FileStreamSinkConnector", Kind.SINK),
-            ("org.apache.kafka.connect.json.JsonConverter", Kind.CONVERTER),
-            ("org.apache.kafka.connect.storage.StringConverter", Kind.HEADER_CONVERTER),
-            ("org.apache.kafka.connect.converters.ByteArrayConverter", Kind.CONVERTER),
-            ("org.apache.kafka.connect.storage.SimpleHeaderConverter", Kind.HEADER_CONVERTER),
+            ("org.apache.kafka.connect.file.FileStreamSourceConnector", PluginKind.SOURCE),
+            ("org.apache.kafka.connect.file.FileStreamSinkConnector", PluginKind.SINK),
+            ("org.apache.kafka.connect.json.JsonConverter", PluginKind.CONVERTER),
+            ("org.apache.kafka.connect.storage.StringConverter", PluginKind.HEADER_CONVERTER),
+            ("org.apache.kafka.connect.converters.ByteArrayConverter", PluginKind.CONVERTER),
+            ("org.apache.kafka.connect.storage.SimpleHeaderConverter", PluginKind.HEADER_CONVERTER),
         ],
     )
-    def test_apaches_class_names_mean_ours(self, apache: str, kind: Kind) -> None:
+    def test_apaches_class_names_mean_ours(self, apache: str, kind: PluginKind) -> None:
         found = Plugins.discover()
         assert found.find(apache, kind).name.startswith("headgate.")
         assert found.find(apache, kind) is found.find(apache.rpartition(".")[2], kind)
@@ -127,7 +127,7 @@ class TestPluginPath:
         found = discover(tmp_path)
         assert (found.broken, found.folders) == ((), (str(tmp_path.resolve()),))
         plugin = found.find_connector("AcmeSource")
-        assert (plugin.name, plugin.kind) == ("acme_tool.AcmeSourceConnector", Kind.SOURCE)
+        assert (plugin.name, plugin.kind) == ("acme_tool.AcmeSourceConnector", PluginKind.SOURCE)
         assert plugin.ref == PluginRef("acme_tool", "AcmeSourceConnector")
         assert str(plugin.ref) == "acme_tool.AcmeSourceConnector"
         assert plugin.connector_type is ConnectorType.SOURCE
@@ -267,8 +267,8 @@ class TestNames:
     def test_a_source_and_a_sink_of_one_short_name(self) -> None:
         source, sink = make("a", "Echo"), make("b", "Echo", SinkConnector)
         found = Plugins([source, sink])
-        assert found.find("Echo", Kind.SOURCE).cls is source
-        assert found.find("Echo", Kind.SINK).cls is sink
+        assert found.find("Echo", PluginKind.SOURCE).cls is source
+        assert found.find("Echo", PluginKind.SINK).cls is sink
 
     def test_one_class_given_twice_is_one(self) -> None:
         echo = make("a", "Echo")
@@ -277,7 +277,7 @@ class TestNames:
 
     def test_the_suffix_is_that_of_the_kind(self) -> None:
         mask = make("a", "MaskTransformation", Transform)
-        assert Plugins([mask]).find("Mask", Kind.TRANSFORMATION).cls is mask
+        assert Plugins([mask]).find("Mask", PluginKind.TRANSFORMATION).cls is mask
         assert Plugins([make("a", "Connector")]).find_any("") is None
 
     def test_what_is_asked_for_is_of_its_kind(self) -> None:
@@ -287,7 +287,7 @@ class TestNames:
             " transformations are: a.Mask$"
         )
         with pytest.raises(PluginNotFound, match=text):
-            found.find("Echo", Kind.TRANSFORMATION)
+            found.find("Echo", PluginKind.TRANSFORMATION)
 
     def test_blanks_around_a_name_do_no_harm(self) -> None:
         assert Plugins([make("a", "Echo")]).find_connector(" Echo ")

@@ -55,14 +55,14 @@ def test_only_failed_with_tasks_is_what_failed(connector: State, task: State) ->
     made = plan(FAILED_ALL, status(connector, State.RUNNING, task))
     assert made.connector is (connector is State.FAILED)
     assert made.tasks == ((TaskId("orders", 1),) if task is State.FAILED else ())
-    assert made.empty is (connector is not State.FAILED and task is not State.FAILED)
+    assert bool(made.work) is not (connector is not State.FAILED and task is not State.FAILED)
 
 
 @pytest.mark.parametrize("request_", [CONNECTOR_ONLY, FAILED_CONNECTOR, ALL, FAILED_ALL])
 def test_a_stopped_connector_is_no_target(request_: RestartRequest) -> None:
     before = status(State.STOPPED)
     made = plan(request_, before)
-    assert made.empty
+    assert not made.work
     assert made.answer() == before
 
 

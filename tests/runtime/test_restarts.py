@@ -6,14 +6,14 @@ import pytest
 from cluster_fakes import Group
 from runtime_fakes import Script, eventually
 
-from headgate.model import RestartRequest, State, TaskId
+from headgate.model import PassingEvent, RestartRequest, State, TaskId
 from headgate.runtime.errors import (
     AlreadyRestarting,
+    ConfigWriteFailed,
     ConnectorNotFound,
     StartFailed,
     StatusNotFound,
     TaskNotFound,
-    WriteFailed,
 )
 
 
@@ -21,14 +21,16 @@ from headgate.runtime.errors import (
 def test_restarting_is_known_before_anybody_is_asked_to_restart(group: Group) -> None:
     group.connector()
     seen: list[list[State]] = []
-    listener = group.nodes[1].herder.follower
-    asked = listener.on_restart_request
+    configs = group.nodes[0].configs
+    told = configs._on_change
+    assert told is not None
 
-    def noted(request: RestartRequest) -> None:
-        seen.append([status[-1].state for status in group.statuses.history.values()])
-        asked(request)
+    def noted(event: PassingEvent | None) -> None:
+        if isinstance(event, RestartRequest):
+            seen.append([status[-1].state for status in group.statuses.history.values()])
+        told(event)
 
-    listener.on_restart_request = noted  # type: ignore[method-assign]
+    configs._on_change = noted
     answer = group.nodes[0].restart(include_tasks=True)
     assert answer is not None
     assert answer.connector.state is State.RESTARTING
@@ -140,7 +142,7 @@ def test_a_restart_that_was_not_recorded_leaves_states_as_they_were(group: Group
     before = leader.status()
     leader.stores.writer.broken = True
     for _ in range(2):
-        with pytest.raises(WriteFailed):
+        with pytest.raises(ConfigWriteFailed):
             leader.restart(include_tasks=True)
         assert leader.status() == before
     leader.stores.writer.broken = False

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headgate.runtime.distributed.shared_writes import SharedWrites
-from headgate.runtime.errors import ConnectorNotFound, WriteFailed
+from headgate.runtime.errors import ConfigWriteFailed, ConnectorNotFound
 
 
 class Reign:
@@ -57,14 +57,14 @@ def test_with_transactions_the_leader_claims_the_topic_before_it_writes() -> Non
 
 def test_without_them_there_is_nothing_to_claim_and_nothing_to_lose() -> None:
     reign = Reign()
-    with pytest.raises(WriteFailed, match="Error writing it to Kafka"):
+    with pytest.raises(ConfigWriteFailed, match="Error writing it to Kafka"):
         asyncio.run(writes(reign, False).lead(away, "writing it to"))
     assert reign.journal == []
 
 
 def test_a_transaction_that_fails_may_mean_that_another_one_leads() -> None:
     reign = Reign()
-    with pytest.raises(WriteFailed, match="the request can be safely retried"):
+    with pytest.raises(ConfigWriteFailed, match="the request can be safely retried"):
         asyncio.run(writes(reign, True).lead(away, "writing it to"))
     assert reign.journal == ["claim", "lost", "rejoin"]
 

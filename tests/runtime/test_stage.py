@@ -4,20 +4,20 @@ from datetime import UTC, datetime
 
 import pytest
 
-from headgate.runtime.stage import Stage, Stages
+from headgate.runtime.stage import HerderStage, Stages
 
 BEGAN = datetime(2024, 5, 6, 7, 8, 9, 12_000, tzinfo=UTC)
 ENDED = datetime(2024, 5, 6, 7, 8, 10, tzinfo=UTC)
 
 
 def test_what_goes_on() -> None:
-    assert Stage("doing this", BEGAN).summary() == (
+    assert HerderStage("doing this", BEGAN).summary() == (
         "The worker is currently doing this, which began at 2024-05-06T07:08:09.012Z."
     )
 
 
 def test_what_is_over() -> None:
-    assert Stage("doing this", BEGAN, ENDED).summary() == (
+    assert HerderStage("doing this", BEGAN, ENDED).summary() == (
         "The last operation the worker completed was doing this, which began at 2024-05-06T07:08:09.012Z and completed"
         " at 2024-05-06T07:08:10.000Z."
     )

@@ -105,6 +105,14 @@ class TestCreate:
         world.resume()
         assert (world.state(), world.task_states()) == (State.RUNNING, [State.RUNNING] * 2)
 
+    @pytest.mark.kip(980, "created with initial_state STOPPED, then paused: no tasks until it is resumed")
+    def test_what_began_stopped_and_is_paused_makes_no_tasks_until_it_is_resumed(self, world: World) -> None:
+        world.create(initial=STOPPED)
+        world.pause()
+        assert (world.state(), world.task_states(), world.script.journal) == (State.PAUSED, [], [])
+        world.resume()
+        assert (world.state(), world.task_states()) == (State.RUNNING, [State.RUNNING] * 2)
+
     @pytest.mark.kip(980, "Can delete a connector created in the `PAUSED` or `STOPPED` state")
     @pytest.mark.parametrize("initial", [PAUSED, STOPPED])
     def test_what_began_otherwise_can_be_deleted(self, world: World, initial: TargetState) -> None:
@@ -452,6 +460,19 @@ class TestStop:
         assert (status.connector, status.tasks) == (Status(State.STOPPED, WORKER_ID, None, "7.1"), ())
         assert (world.herder.task_configs("orders"), world.herder.connector_info("orders").tasks) == ([], ())
         assert world.herder.connector_info("orders").config == World.config()
+
+    @pytest.mark.kip(875, "Can stop a running connector")
+    def test_stop_publishes_no_tasks_before_the_state(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        world.create()
+        put, seen = world.configs.put_target_state, []
+
+        def noted(name: str, target: TargetState) -> None:
+            seen.append((world.configs.view().require(name).tasks, list(world.herder.worker.tasks)))
+            put(name, target)
+
+        monkeypatch.setattr(world.configs, "put_target_state", noted)
+        world.stop()
+        assert seen == [((), [])]
 
     @pytest.mark.kip(875, "Can stop a paused connector")
     def test_a_paused_one_is_not_stopped_twice(self, world: World) -> None:

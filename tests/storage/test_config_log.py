@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from log_doubles import MemoryLog, MemoryWriter, Topic
 
-from headgate.model import RestartRequest, SessionKey, TargetState, TaskId
+from headgate.model import LevelChange, PassingEvent, RestartRequest, SessionKey, TargetChange, TargetState, TaskId
 from headgate.runtime.errors import ConnectorNotFound
 from headgate.runtime.ports import ConfigStore
 from headgate.storage.config_log import ConfigLog, LeaderWriteFailed
@@ -17,39 +17,14 @@ from headgate.storage.topic_log import ReadTimeout
 from headgate.storage.topic_writer import Entry, WriteFailed
 
 
-class Listener:
-    def __init__(self) -> None:
-        self.told: list[tuple[Any, ...]] = []
-
-    def on_connector_update(self, name: str) -> None:
-        self.told.append(("updated", name))
-
-    def on_connector_remove(self, name: str) -> None:
-        self.told.append(("removed", name))
-
-    def on_tasks_update(self, name: str, tasks: Sequence[TaskId]) -> None:
-        self.told.append(("tasks", name, *(each.task for each in tasks)))
-
-    def on_target_state_change(self, name: str) -> None:
-        self.told.append(("target", name))
-
-    def on_session_key(self, key: SessionKey) -> None:
-        self.told.append(("key", key))
-
-    def on_restart_request(self, request: RestartRequest) -> None:
-        self.told.append(("restart", request))
-
-    def on_logger_level(self, namespace: str, level: str) -> None:
-        self.told.append(("level", namespace, level))
-
-
 class Worker:
     """A config log on a topic in memory."""
 
     def __init__(self, topic: Topic, **options: Any) -> None:
-        self.log, self.writer, self.listener = MemoryLog(topic), MemoryWriter(topic), Listener()
+        self.log, self.writer = MemoryLog(topic), MemoryWriter(topic)
+        self.told: list[PassingEvent | None] = []
         self.configs = ConfigLog(self.log, self.writer, **options)
-        self.configs.start(self.listener)
+        self.configs.start(self.told.append)
 
 
 @pytest.fixture
@@ -193,7 +168,7 @@ def test_listeners_hear_what_comes_after_the_start(topic: Topic) -> None:
     before.put_restart_request(RestartRequest("a", True, False))
     before.put_logger_level("root", "debug")
     worker = Worker(topic)
-    assert worker.listener.told == []
+    assert worker.told == []
     before.put_tasks("a", [{}, {}])
     before.put_target_state("a", TargetState.PAUSED)
     before.put_restart_request(RestartRequest("a", False, True))
@@ -202,13 +177,13 @@ def test_listeners_hear_what_comes_after_the_start(topic: Topic) -> None:
     key = SessionKey(b"k", "HmacSHA256", 1)
     before.put_session_key(key)
     before.remove_connector("a")
-    assert worker.listener.told == [
-        ("tasks", "a", 0, 1),
-        ("target", "a"),
-        ("restart", RestartRequest("a", False, True)),
-        ("level", "root", "info"),
-        ("key", key),
-        ("removed", "a"),
+    assert worker.told == [
+        None,
+        TargetChange("a", TargetState.PAUSED),
+        RestartRequest("a", False, True),
+        LevelChange("root", "info"),
+        None,
+        None,
     ]
     state = worker.configs.state()
     assert (state.session_key, state.task_count_record("a"), state.pending_fencing) == (key, 2, frozenset())
@@ -218,11 +193,7 @@ def test_the_state_has_it_when_the_listener_hears_of_it(topic: Topic) -> None:
     configs = ConfigLog(MemoryLog(topic), MemoryWriter(topic))
     seen: list[Any] = []
 
-    class Looking(Listener):
-        def on_connector_update(self, name: str) -> None:
-            seen.append(configs.view().require(name).config)
-
-    configs.start(Looking())
+    configs.start(lambda event: seen.append(configs.view().require("a").config))
     configs.put_connector("a", {"v": "1"})
     assert seen == [{"v": "1"}]
 

@@ -13,7 +13,7 @@ from log_doubles import MemoryLog, MemoryWriter, Topic
 from headgate.backoff import Backoff
 from headgate.model import ConnectorType, State, Status, TaskId
 from headgate.runtime.board import StatusBoard
-from headgate.runtime.lifecycle import Event
+from headgate.runtime.lifecycle import InstanceEvent
 from headgate.runtime.ports import StatusStore
 from headgate.storage import status_log
 from headgate.storage.status_log import StatusLog
@@ -373,10 +373,10 @@ class TestTopics:
 def test_the_board_writes_the_generation_that_it_is_told(worker: Worker) -> None:
     generation = 3
     board = StatusBoard(worker.statuses, HERE, lambda: generation)
-    board.connector("a", Event.STARTUP, version="1")
-    board.task(TASK, Event.STARTUP)
+    board.put("a", InstanceEvent.STARTUP, version="1")
+    board.put(TASK, InstanceEvent.STARTUP)
     generation = 4
-    board.task(TASK, Event.SHUTDOWN)
+    board.put(TASK, InstanceEvent.SHUTDOWN)
     assert worker.statuses.connector("a") == Status(State.RUNNING, HERE, None, "1", 3)
     assert worker.statuses.task(TASK) == Status(State.UNASSIGNED, HERE, None, None, 4)
     assert board.status("a", ConnectorType.SINK).connector.generation == 3

@@ -113,10 +113,11 @@ class Topics:
     def exists(self, topic: str) -> bool:
         return self._exists
 
-    def create(self, *topics: NewTopic) -> None:
+    def create(self, *topics: NewTopic) -> list[str]:
         if self._error is not None:
             raise self._error
         self.made += topics
+        return [each.name for each in topics]
 
 
 @pytest.mark.parametrize(("exists", "made"), [(True, []), (False, [NewTopic("dead", 1, 3)])])

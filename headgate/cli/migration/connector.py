@@ -22,7 +22,7 @@ from headgate.runtime.config.validation import ConfigInfos
 from headgate.runtime.config.validator import Validator
 from headgate.runtime.connector import in_thread
 from headgate.runtime.errors import BadRequest, PluginNotFound, ProviderFailed
-from headgate.runtime.plugins import CONNECTORS, Kind, Plugins
+from headgate.runtime.plugins import CONNECTORS, PluginKind, Plugins
 
 _PATIENCE_S: Final = 30.0
 """For a plugin's own validation, which may look at what it connects to."""
@@ -149,17 +149,17 @@ class ConnectorCheck:
         return await asyncio.wait_for(in_thread(lambda: self._validator.validate(config), "validate"), self._patience)
 
 
-def _classes(config: Config) -> Iterator[tuple[str, str, tuple[Kind, ...]]]:
+def _classes(config: Config) -> Iterator[tuple[str, str, tuple[PluginKind, ...]]]:
     yield CONNECTOR_CLASS, config.get(CONNECTOR_CLASS, "").strip(), CONNECTORS
     for alias in aliases(config, "transforms"):
         key = f"transforms.{alias}.type"
-        yield key, config.get(key, "").strip(), (Kind.TRANSFORMATION,)
+        yield key, config.get(key, "").strip(), (PluginKind.TRANSFORMATION,)
     for alias in aliases(config, "predicates"):
         key = f"predicates.{alias}.type"
-        yield key, config.get(key, "").strip(), (Kind.PREDICATE,)
+        yield key, config.get(key, "").strip(), (PluginKind.PREDICATE,)
     for key in CONVERTERS:
         if config.get(key, "").strip():
-            kind = Kind.HEADER_CONVERTER if key == "header.converter" else Kind.CONVERTER
+            kind = PluginKind.HEADER_CONVERTER if key == "header.converter" else PluginKind.CONVERTER
             yield key, config[key].strip(), (kind,)
 
 

@@ -26,7 +26,7 @@ from headgate.runtime.config.worker_config import (
     unknown_keys,
 )
 from headgate.runtime.errors import PluginNotFound, ProviderFailed
-from headgate.runtime.plugins import Kind, Plugins
+from headgate.runtime.plugins import PluginKind, Plugins
 from headgate.storage.internal_topics import InternalTopicError, InternalTopics
 
 NEEDED: Final = (
@@ -150,7 +150,7 @@ def _converters(usable: Config, plugins: Plugins, problems: list[Problem]) -> di
     lost = {}
     for key in CONVERTERS:
         name = usable.get(key) or SIMPLE_HEADER_CONVERTER
-        kind = Kind.HEADER_CONVERTER if key == "header.converter" else Kind.CONVERTER
+        kind = PluginKind.HEADER_CONVERTER if key == "header.converter" else PluginKind.CONVERTER
         try:
             reason = plugins.find(name, kind).cls.unavailable()
         except PluginNotFound:

@@ -16,7 +16,7 @@ from headgate.api.override_policy import OverridePolicy, OverrideRequest
 from headgate.model import Config, ConnectorType
 from headgate.runtime.config.connector_config import CONNECTOR_CLASS, DLQ_TOPIC, NAME, TOPIC_CREATION, with_prefix
 from headgate.runtime.errors import OverridesNotAllowed, PluginNotFound
-from headgate.runtime.plugins import GROUP, Kind, Plugins
+from headgate.runtime.plugins import GROUP, PluginKind, Plugins
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ def _found(name: str, plugins: Plugins | None) -> type[OverridePolicy]:
     """A plugin by any of its names or that of its entry point, or a class by its dotted name."""
     cls: Any
     try:
-        cls = (plugins or Plugins(())).find(name, Kind.OVERRIDE_POLICY).cls
+        cls = (plugins or Plugins(())).find(name, PluginKind.OVERRIDE_POLICY).cls
     except PluginNotFound:
         module, _, wanted = name.rpartition(".")
         entries = metadata.entry_points(group=GROUP, name=name)

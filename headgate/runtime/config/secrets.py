@@ -16,7 +16,7 @@ from headgate.runtime.config import connector_config
 from headgate.runtime.config.connector_config import with_prefix
 from headgate.runtime.connector import in_thread
 from headgate.runtime.errors import PluginNotFound, ProviderFailed
-from headgate.runtime.plugins import Kind, Plugins
+from headgate.runtime.plugins import PluginKind, Plugins
 
 log = logging.getLogger(__name__)
 
@@ -164,7 +164,7 @@ def _provider(alias: str, worker: Mapping[str, str], plugins: Plugins) -> Config
     if not name:
         raise ConfigError.missing(key)
     try:
-        found = plugins.find(name, Kind.CONFIG_PROVIDER)
+        found = plugins.find(name, PluginKind.CONFIG_PROVIDER)
     except PluginNotFound as error:
         raise ConfigError.invalid(key, name, f"Class {name} could not be found. {error}") from None
     provider = found.cls()

@@ -21,7 +21,7 @@ from headgate.runtime.config.secrets import Resolved, Secrets, has_variables
 from headgate.runtime.config.validation import ConfigInfo, ConfigInfos
 from headgate.runtime.config.worker_config import SIMPLE_HEADER_CONVERTER
 from headgate.runtime.errors import BadRequest, PluginNotFound, ProviderFailed
-from headgate.runtime.plugins import Found, Kind, Plugins
+from headgate.runtime.plugins import Found, PluginKind, Plugins
 
 _NULL = "Null value can not be supplied as the configuration value."
 
@@ -124,14 +124,14 @@ class Validator:
         """The keys of every alias: type, version, then the rest by name."""
         merged = ConfigDef()
         for alias in keys.aliases(config, "transforms"):
-            own = self._plugin_keys(f"transforms.{alias}.", f"Transforms: {alias}", Kind.TRANSFORMATION, config)
+            own = self._plugin_keys(f"transforms.{alias}.", f"Transforms: {alias}", PluginKind.TRANSFORMATION, config)
             merged += _sorted_after(keys.TransformKeys(alias).definition(), own)
         for alias in keys.aliases(config, "predicates"):
-            own = self._plugin_keys(f"predicates.{alias}.", f"Predicates: {alias}", Kind.PREDICATE, config)
+            own = self._plugin_keys(f"predicates.{alias}.", f"Predicates: {alias}", PluginKind.PREDICATE, config)
             merged += _sorted_after(keys.predicate_keys(alias), own)
         return merged
 
-    def _plugin_keys(self, prefix: str, group: str, kind: Kind, config: Config) -> ConfigDef:
+    def _plugin_keys(self, prefix: str, group: str, kind: PluginKind, config: Config) -> ConfigDef:
         try:
             found = self._plugins.find(config.get(f"{prefix}type", ""), kind)
         except PluginNotFound:
@@ -144,11 +144,12 @@ class Validator:
         named = {
             **{f"{key}.": (key, kind) for key, kind in _CONVERTER_KINDS.items() if config.get(key)},
             **{
-                f"transforms.{a}.": (f"transforms.{a}.type", Kind.TRANSFORMATION)
+                f"transforms.{a}.": (f"transforms.{a}.type", PluginKind.TRANSFORMATION)
                 for a in keys.aliases(config, "transforms")
             },
             **{
-                f"predicates.{a}.": (f"predicates.{a}.type", Kind.PREDICATE) for a in keys.aliases(config, "predicates")
+                f"predicates.{a}.": (f"predicates.{a}.type", PluginKind.PREDICATE)
+                for a in keys.aliases(config, "predicates")
             },
         }
         return [
@@ -160,8 +161,8 @@ class Validator:
     def _check_classes(self, values: dict[str, ConfigValue], config: Config) -> None:
         wanted = {
             **_CONVERTER_KINDS,
-            **{f"transforms.{alias}.type": Kind.TRANSFORMATION for alias in keys.aliases(config, "transforms")},
-            **{f"predicates.{alias}.type": Kind.PREDICATE for alias in keys.aliases(config, "predicates")},
+            **{f"transforms.{alias}.type": PluginKind.TRANSFORMATION for alias in keys.aliases(config, "transforms")},
+            **{f"predicates.{alias}.type": PluginKind.PREDICATE for alias in keys.aliases(config, "predicates")},
         }
         for key, kind in wanted.items():
             name = config.get(key)
@@ -176,7 +177,7 @@ class Validator:
             if reason is not None:
                 values[key].errors.append(str(ConfigError.invalid(key, name, reason)))
 
-    def _check_worker_converter(self, key: str, kind: Kind, value: ConfigValue) -> None:
+    def _check_worker_converter(self, key: str, kind: PluginKind, value: ConfigValue) -> None:
         """It stands in for the connector's: one that cannot be used is to be told now, and not by an executor."""
         name = self._worker.get(key)
         if key not in _CONVERTER_KINDS or not name:
@@ -206,7 +207,7 @@ class Validator:
         for alias in keys.aliases(config, "transforms"):
             guard = f"transforms.{alias}.predicate"
             try:
-                found = self._plugins.find(config.get(f"transforms.{alias}.type", ""), Kind.TRANSFORMATION)
+                found = self._plugins.find(config.get(f"transforms.{alias}.type", ""), PluginKind.TRANSFORMATION)
             except PluginNotFound:
                 continue
             if guard in config and issubclass(found.cls, Transform) and not found.cls.takes_predicate:
@@ -220,7 +221,7 @@ class Validator:
             shown = values[key]
             if shown.value is None and not shown.errors:
                 shown.value = self._worker.get(key) or (SIMPLE_HEADER_CONVERTER if key == "header.converter" else None)
-            kind = Kind.HEADER_CONVERTER if key == "header.converter" else Kind.CONVERTER
+            kind = PluginKind.HEADER_CONVERTER if key == "header.converter" else PluginKind.CONVERTER
             version = values[f"{key}.plugin.version"]
             if version.value is None and shown.value:
                 try:
@@ -232,7 +233,7 @@ class Validator:
         """The keys of a converter that the connector itself names."""
         if not config.get(key) or values[key].errors:
             return ()
-        kind = Kind.HEADER_CONVERTER if key == "header.converter" else Kind.CONVERTER
+        kind = PluginKind.HEADER_CONVERTER if key == "header.converter" else PluginKind.CONVERTER
         definition: ConfigDef = getattr(self._plugins.find(config[key], kind).cls, "config", ConfigDef())
         settings = keys.with_prefix(config, f"{key}.")
         return [
@@ -242,9 +243,9 @@ class Validator:
 
 
 _CONVERTER_KINDS = {
-    "key.converter": Kind.CONVERTER,
-    "value.converter": Kind.CONVERTER,
-    "header.converter": Kind.HEADER_CONVERTER,
+    "key.converter": PluginKind.CONVERTER,
+    "value.converter": PluginKind.CONVERTER,
+    "header.converter": PluginKind.HEADER_CONVERTER,
 }
 _CONVERTER_ORDER = ("header.converter", "key.converter", "value.converter")
 

@@ -13,8 +13,6 @@ class Changes:
 
     added: frozenset[str] = frozenset()
     removed: frozenset[str] = frozenset()
-    reconfigured: frozenset[str] = frozenset()
-    """They have another config, or were given the same one again."""
     recommitted: frozenset[str] = frozenset()
     """They have another set of tasks."""
 
@@ -26,10 +24,8 @@ class Changes:
 def between(before: ClusterView, after: ClusterView) -> Changes:
     """Every record makes a new object: what is another object was written again, also when it is equal."""
     old, new = before.connectors, after.connectors
-    both = {name: (old[name], new[name]) for name in old.keys() & new.keys()}
     return Changes(
         added=frozenset(new.keys() - old.keys()),
         removed=frozenset(old.keys() - new.keys()),
-        reconfigured=frozenset(name for name, (was, now) in both.items() if was.config is not now.config),
-        recommitted=frozenset(name for name, (was, now) in both.items() if was.tasks is not now.tasks),
+        recommitted=frozenset(name for name in old.keys() & new.keys() if old[name].tasks is not new[name].tasks),
     )

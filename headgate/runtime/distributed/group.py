@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from headgate.cluster import protocol as messages
-from headgate.model import RestartRequest, SessionKey, TaskId
+from headgate.model import PassingEvent, RestartRequest, SessionKey
 from headgate.runtime.ports import ConfigStore, StatusStore
 from headgate.runtime.view import ClusterView
 
@@ -22,7 +22,7 @@ class GroupSettings:
     max_delay_ms: int = 300_000
 
 
-class Snapshot(Protocol):
+class ConfigSnapshot(Protocol):
     """The config topic up to an offset, as a value that never changes."""
 
     @property
@@ -45,30 +45,12 @@ class Snapshot(Protocol):
     def task_count_record(self, connector: str) -> int | None: ...
 
 
-class ConfigListener(Protocol):
-    """Told, from a thread of the store's, of what came after the start; the snapshot has it by then."""
-
-    def on_connector_update(self, name: str) -> None: ...
-
-    def on_connector_remove(self, name: str) -> None: ...
-
-    def on_tasks_update(self, name: str, tasks: object) -> None: ...
-
-    def on_target_state_change(self, name: str) -> None: ...
-
-    def on_session_key(self, key: SessionKey) -> None: ...
-
-    def on_restart_request(self, request: RestartRequest) -> None: ...
-
-    def on_logger_level(self, namespace: str, level: str) -> None: ...
-
-
 class SharedConfigs(ConfigStore, Protocol):
     """May be used from any thread. Writes block until they were read back, half a minute at most."""
 
-    def state(self) -> Snapshot: ...
+    def state(self) -> ConfigSnapshot: ...
 
-    def refresh(self, timeout: float) -> Snapshot:
+    def refresh(self, timeout: float) -> ConfigSnapshot:
         """With all that was there when this was called."""
 
     def put_restart_request(self, request: RestartRequest) -> None: ...
@@ -100,8 +82,9 @@ class Stores(Protocol):
     @property
     def statuses(self) -> SharedStatuses: ...
 
-    def start(self, listener: ConfigListener) -> None:
-        """Reads all of it. Blocks; raises when it cannot be read or must not be used."""
+    def start(self, on_change: Callable[[PassingEvent | None], None]) -> None:
+        """Reads all of it. Blocks; raises when it cannot be read or must not be used. `on_change` is told, from a
+        thread of the store's, of what comes to the config topic after that; the snapshot has it by then."""
 
     def claim(self) -> None:
         """This worker leads from now on: nobody who led before can write what only the leader may. Blocks."""
@@ -111,7 +94,7 @@ class Stores(Protocol):
     def close(self) -> None: ...
 
 
-class Place(Protocol):
+class GroupMembership(Protocol):
     """This worker's place in the group. From any thread."""
 
     def start(self) -> None: ...
@@ -143,7 +126,3 @@ class Place(Protocol):
 
     @property
     def rebalancing(self) -> bool: ...
-
-
-Owner = Callable[[str | TaskId], str | None]
-"""The URL of the worker that has a connector or task, as far as the leader knows."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from headgate.cluster.leader import Leader
 from headgate.model import (
@@ -22,14 +23,14 @@ from headgate.model import (
     TargetState,
     TaskId,
 )
-from headgate.runtime import decide, task_spec
+from headgate.runtime import config_rules, task_spec
 from headgate.runtime import offsets as rules
 from headgate.runtime.connector import in_thread
-from headgate.runtime.distributed.envoy import Envoy
+from headgate.runtime.distributed.config_reconciler import ConfigReconciler
 from headgate.runtime.distributed.fencing import Fence, FencingRounds
-from headgate.runtime.distributed.follower import Follower
-from headgate.runtime.distributed.group import GroupSettings, Place, Stores
-from headgate.runtime.distributed.holdings import Holdings
+from headgate.runtime.distributed.group import GroupMembership, GroupSettings, Stores
+from headgate.runtime.distributed.holdings import GroupHoldings
+from headgate.runtime.distributed.leader_client import LeaderClient
 from headgate.runtime.distributed.leadership import Leadership
 from headgate.runtime.distributed.member import GroupMember
 from headgate.runtime.distributed.preflight import ClusterPreflight
@@ -48,6 +49,7 @@ from headgate.runtime.errors import (
     ShuttingDown,
 )
 from headgate.runtime.herder import Herder
+from headgate.runtime.herder_ports import HerderPorts
 from headgate.runtime.ports import PeerError, Peers
 
 log = logging.getLogger(__name__)
@@ -58,66 +60,65 @@ _FENCE_S: Final = 90.0
 _PREPARE_S: Final = 5.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPorts:
+    """What the herder of a worker in a group is joined to besides."""
+
+    stores: Stores
+    url: str
+    peers: Peers
+    join: Callable[[DistributedHerder], GroupMembership]
+    """Makes this worker's place in the group, not yet started."""
+    signatures: Signatures
+    settings: GroupSettings
+    set_level: Callable[[str, str], None]
+    """Sets a log level here."""
+    failed: Callable[[Exception], None]
+    """Is told why the worker cannot start."""
+    fence: Fence
+    prepare: Callable[[], None]
+    """Returns when tasks can run here."""
+    transactional: bool
+    """The leader writes in transactions."""
+
+
 class DistributedHerder(Herder):
-    def __init__(
-        self,
-        *,
-        stores: Stores,
-        url: str,
-        peers: Peers,
-        join: Callable[[DistributedHerder], Place],
-        signatures: Signatures,
-        settings: GroupSettings,
-        set_level: Callable[[str, str], None],
-        failed: Callable[[Exception], None],
-        fence: Fence,
-        prepare: Callable[[], None],
-        transactional: bool,
-        **others: Any,
-    ) -> None:
-        """`join` makes this worker's place in the group, not yet started; `set_level` sets a log level here; `failed`
-        is told why the worker cannot start; `fence` shuts out producers; `prepare` returns when tasks can run here;
-        `transactional`: the leader writes in transactions."""
-        super().__init__(
-            configs=stores.configs,
-            statuses=stores.statuses,
-            group_generation=lambda: self.place.generation,
-            task_generation=lambda connector: stores.configs.state().generation(connector),
-            publish=self._publish,
-            **others,
-        )
+    def __init__(self, ports: HerderPorts, group: GroupPorts) -> None:
+        """`ports` has the stores of `group`."""
+        super().__init__(ports, patient=True)
+        self._group = group
+        stores, signatures, settings = group.stores, group.signatures, group.settings
         self._stores = stores
         self._shared = stores.configs
         self._statuses = stores.statuses
-        self._url = url
-        self._failed = failed
-        self._prepare = prepare
         self.leader = Leader(settings.max_delay_ms)
-        self.holdings = Holdings(self, stores.configs, self.board, self.worker, self.actor)
-        self.follower = Follower(self, stores.configs, self.holdings, lambda: self.place.request_rejoin(), set_level)
-        self.leadership = Leadership(self, stores, signatures, lambda: self.place)
-        self._writes = SharedWrites(self.leadership, lambda: self.place, transactional)
+        self.holdings = GroupHoldings(self, stores.configs, self.board, self.worker, self.actor)
+        self.config_reconciler = ConfigReconciler(
+            self, stores.configs, self.holdings, lambda offset: self.member.rebalance(offset), group.set_level
+        )
+        self.leadership = Leadership(self, stores, signatures, lambda: self.membership)
+        self._writes = SharedWrites(self.leadership, lambda: self.membership, group.transactional)
         self._restarts = Restarts(stores, self._writes)
-        self._envoy = Envoy(peers, stores.configs, signatures, lambda: self.place)
+        self._leader_client = LeaderClient(group.peers, stores.configs, signatures, lambda: self.membership)
         self.member = GroupMember(
             self,
-            url,
+            group.url,
             stores.configs,
             stores.statuses,
             self.holdings,
-            self.follower,
+            self.config_reconciler,
             self.leader,
-            lambda: self.place,
+            lambda: self.membership,
             self.leadership.after_rebalance,
             sync_timeout_s=settings.sync_timeout_ms / 1000,
             eager_backoff_s=settings.unsync_backoff_ms / 1000,
             max_delay_s=settings.max_delay_ms / 1000,
         )
         self._fencing = FencingRounds(
-            stores.configs, fence, self._clients_of, self.actor.type_of, self._writes.lead, self.config.group_id
+            stores.configs, group.fence, self._clients_of, self.actor.type_of, self._writes.lead, self.config.group_id
         )
         self.worker.preflight = ClusterPreflight(stores.configs, self._fence_anywhere, self.holdings.has)
-        self.place: Place = join(self)
+        self.membership: GroupMembership = group.join(self)
 
     # --- from start to end --------------------------------------------------------------------------------------------
 
@@ -128,15 +129,15 @@ class DistributedHerder(Herder):
     async def _start_up(self) -> None:
         try:
             with self.stages.doing("reading the internal topics"):
-                await in_thread(lambda: self._stores.start(self.follower), "read-topics")
+                await in_thread(lambda: self._stores.start(self.config_reconciler.on_change), "read-topics")
         except Exception as error:
-            self._failed(error)
+            self._group.failed(error)
             return
-        self.follower.start()
+        self.config_reconciler.start()
         await self._prepare_engine()
         if self.ending:
             return
-        self.place.start()
+        self.membership.start()
         with self.stages.doing("joining the group of workers"):
             await self.member.settled.wait()
         self.ready = True
@@ -147,7 +148,7 @@ class DistributedHerder(Herder):
         with self.stages.doing("starting the engine that runs its tasks"):
             while not self.ending:
                 try:
-                    await in_thread(self._prepare, "prepare")
+                    await in_thread(self._group.prepare, "prepare")
                     return
                 except Exception as error:
                     log.error("This worker does not join the group yet: %s", error)
@@ -155,31 +156,37 @@ class DistributedHerder(Herder):
 
     async def _shutdown(self) -> None:
         with self.stages.doing("shutting down"):
-            await self._envoy.take_leave()
+            await self._leader_client.take_leave()
             await self.holdings.shut_down()
             await in_thread(lambda: self._statuses.flush(_FLUSH_S), "flush-statuses")
-            await in_thread(self.place.stop, "leave-group")
+            await in_thread(self.membership.stop, "leave-group")
 
     async def noop(self) -> None:
         """Returns when this worker has its place in the group: who has none can do nothing that is asked of it."""
         with self.stages.doing("waiting for its place in the group of workers"):
             await self.member.settled.wait()
 
+    def group_generation(self) -> int:
+        return self.membership.generation
+
+    def task_generation(self, connector: str) -> int:
+        return self._shared.state().generation(connector)
+
     # --- who may do it ------------------------------------------------------------------------------------------------
 
     def _require_leader(self) -> None:
-        if not self.place.is_leader:
-            raise Elsewhere("" if self.place.leader_url == self._url else self.place.leader_url)
+        if not self.membership.is_leader:
+            raise Elsewhere("" if self.membership.leader_url == self._group.url else self.membership.leader_url)
 
     def _require_owner(self, what: str | TaskId) -> None:
         if self.holdings.has(what):
             return
         self._require_leader()
         url = self.leader.owner(what)
-        raise Elsewhere(url if url is not None and url != self._url else "")
+        raise Elsewhere(url if url is not None and url != self._group.url else "")
 
     def _require_settled(self) -> None:
-        if self.place.rebalancing:
+        if self.membership.rebalancing:
             raise Rebalancing
 
     # --- configs ------------------------------------------------------------------------------------------------------
@@ -204,8 +211,8 @@ class DistributedHerder(Herder):
     async def patch_config(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
         self._require_leader()
         async with self._writes.in_turn():
-            merged = decide.patched(self.configs.view().require(name), changes)
-            decide.check_name(name, merged)
+            merged = config_rules.patched(self.configs.view().require(name), changes)
+            config_rules.check_name(name, merged)
             valid = await self.require_valid(merged)
             self._require_leader()
             _, info = await self._replace(name, valid)
@@ -238,12 +245,12 @@ class DistributedHerder(Herder):
                 raise BadRequest(f"Cannot submit non-empty set of task configs for stopped connector {name}")
             await self._writes.lead(lambda: self.configs.put_tasks(name, configs), "writing task configurations to")
 
-    async def _publish(self, name: str, configs: tuple[Config, ...]) -> None:
-        """What a connector here has generated: written by the leader."""
-        if self.place.is_leader:
+    async def publish(self, name: str, configs: tuple[Config, ...]) -> None:
+        """Written by the leader."""
+        if self.membership.is_leader:
             await self._write_tasks(name, configs)
         else:
-            await self._envoy.publish(name, configs)
+            await self._leader_client.publish(name, configs)
 
     # --- KIP-52, KIP-875: what is wanted of a connector ---------------------------------------------------------------
 
@@ -275,17 +282,17 @@ class DistributedHerder(Herder):
         self.configs.view().require(name)
         if request.forceful:
             self._require_owner(name)
-            with self._restarts.marked(name, f"Connector {name} is already being restarted"):
+            with self.holdings.restarting(name):
                 await self.holdings.restart_connector(name)
             return None
         self._require_leader()
-        return await self._restarts.request(request, self.connector_status)
+        return await self._restarts.request(self.restart_plan(request))
 
     async def restart_task(self, task: TaskId) -> None:
         self._require_settled()
         self.configs.view().require_task(task)
         self._require_owner(task)
-        with self._restarts.marked(task, f"Task {task} is already being restarted"):
+        with self.holdings.restarting(task):
             await self.holdings.restart_task(task)
 
     # --- KIP-875: offsets ---------------------------------------------------------------------------------------------
@@ -336,7 +343,7 @@ class DistributedHerder(Herder):
     # --- among workers ------------------------------------------------------------------------------------------------
 
     def check_signature(self, headers: Mapping[str, str], body: bytes) -> None:
-        self._envoy.check(headers, body)
+        self._leader_client.check(headers, body)
 
     async def set_level_everywhere(self, logger: str, level: str) -> bool:
         await self._writes.write(lambda: self._shared.put_logger_level(logger, level), "writing logger level to")
@@ -355,7 +362,7 @@ class DistributedHerder(Herder):
 
     def _fence_anywhere(self, name: str) -> None:
         """From a task's thread: by this worker if it leads, else by the leader. Raises PeerError."""
-        if self.place.is_leader:
+        if self.membership.is_leader:
             try:
                 self.submit(lambda: self.fence(name)).result(_FENCE_S)
             except ShuttingDown:
@@ -364,7 +371,7 @@ class DistributedHerder(Herder):
                 status = 409 if isinstance(error, FencingOutdated | Elsewhere) else 500
                 raise PeerError(f"{type(error).__name__}: {error}", status) from error
         else:
-            self._envoy.fence(name)
+            self._leader_client.fence(name)
 
     async def _clients_of(self, name: str) -> Config:
         """For the cluster that a source writes to."""

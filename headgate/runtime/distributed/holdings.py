@@ -1,6 +1,6 @@
-"""Holdings: the connectors and tasks that the group has given to this worker, and what of them runs here.
+"""GroupHoldings: the connectors and tasks that the group has given to this worker, and what of them may run here.
 
-Used from the herder's thread only. What is given is started once; what failed stays failed until somebody restarts it.
+Used from the herder's thread only. What is given is begun once; what failed stays failed until somebody restarts it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from typing import Final
 
 from headgate.cluster.work import NOTHING, Work
 from headgate.model import RestartRequest, State, TargetState, TaskId
-from headgate.runtime import decide, restart
+from headgate.runtime import restart
 from headgate.runtime.actor import Actor
 from headgate.runtime.board import StatusBoard
-from headgate.runtime.connector import GRACEFUL_STOP_S
-from headgate.runtime.errors import ConnectorNotFound, StartFailed, StatusNotFound
-from headgate.runtime.lifecycle import Event, Phase
+from headgate.runtime.errors import ConnectorNotFound, HerderError, StartFailed, StatusNotFound
+from headgate.runtime.holdings import Holdings
+from headgate.runtime.lifecycle import InstanceEvent, Phase
 from headgate.runtime.loop import HerderLoop
 from headgate.runtime.ports import ConfigStore
+from headgate.runtime.reconcile import Action, Passed, Shutdown
 from headgate.runtime.view import ClusterView
 from headgate.runtime.worker import Worker
 
@@ -30,42 +31,42 @@ _RETRY_S: Final = 0.25
 _RETRY_MOST_S: Final = 60.0
 
 
-class Holdings:
+class GroupHoldings(Holdings):
     def __init__(
         self, loop: HerderLoop, configs: ConfigStore, board: StatusBoard, worker: Worker, actor: Actor
     ) -> None:
+        super().__init__(loop, configs, board, worker, actor)
         self.given: Work = NOTHING
-        self._loop = loop
-        self._configs = configs
-        self._board = board
-        self._worker = worker
-        self._actor = actor
-        self._begun: set[str | TaskId] = set()
+        self._held: Work = NOTHING
+        """What of that may run."""
         self._barriers: dict[str, int] = {}
         """By connector: tasks of it start only by an assignment that knows the config topic up to this offset. All
         workers stop the tasks of an older set before they join; so no two sets ever run side by side."""
         self._requests: dict[str, RestartRequest] = {}
 
+    def has(self, what: str | TaskId) -> bool:
+        return what in (self.given.tasks if isinstance(what, TaskId) else self.given.connectors)
+
+    def held(self, part: Work) -> Work:
+        return self._held & part
+
     # --- what the group gives and takes -------------------------------------------------------------------------------
 
     def begin(self, offset: int, carried_out: ClusterView) -> None:
-        """Starts what was given and has not been begun; `offset`: what the assignment is based on, `carried_out`: what
-        this worker lives by. Tasks of a set that it knows of, but has not come to yet, are not started."""
+        """What was given may run; `offset`: what the assignment is based on, `carried_out`: what this worker lives by.
+        Tasks of a set that it knows of, but has not come to yet, have to wait."""
         view = self._configs.view()
-        for name in sorted(self.given.connectors - self._begun):
-            if view.get(name) is not None:
-                self._begun.add(name)
-                self._loop.spawn(self._start_connector(name), f"starting connector {name}")
-        for task in sorted(self.given.tasks - self._begun):
+
+        def may_run(task: TaskId) -> bool:
             connector, known = view.get(task.connector), carried_out.get(task.connector)
             if connector is None or known is None or connector.tasks is not known.tasks:
-                continue
-            if task.task >= len(connector.tasks):
-                continue  # gone meanwhile: the next rebalance takes it away
-            if self._barriers.get(task.connector, 0) <= offset:
-                self._begun.add(task)
-                self._loop.spawn(self._start_task(task), f"starting task {task}")
+                return False
+            return view.has_task(task) and self._barriers.get(task.connector, 0) <= offset
+
+        connectors = (name for name in self.given.connectors if view.get(name) is not None)
+        self._held |= Work.of(connectors, filter(may_run, self.given.tasks))
         self._barriers = {name: barrier for name, barrier in self._barriers.items() if barrier > offset}
+        self.see_to_all({})
 
     async def give_up(self, work: Work | None) -> None:
         """All of it if None. Returns when it has ended here, or was given up on."""
@@ -79,124 +80,64 @@ class Holdings:
         await self._end(Work(everything.connectors))
         await self._end(Work(tasks=everything.tasks))
 
-    async def _end(self, work: Work) -> None:
-        connectors = [self._end_connector(name) for name in work.connectors & self._begun]
-        tasks = [self._end_task(task) for task in work.tasks & self._begun]
-        for problem in await asyncio.gather(*connectors, *tasks, return_exceptions=True):
-            if isinstance(problem, BaseException):
-                log.error("Something that was given up did not end as it should", exc_info=problem)
-
     async def end_tasks(self, names: Iterable[str], offset: int) -> None:
         """The tasks of these connectors have other configs now: they end, and start again by an assignment that knows
         of it."""
         affected = frozenset(names)
         self._barriers |= dict.fromkeys(affected, offset)
-        await self._end(Work(tasks=frozenset(task for task in self._held_tasks() if task.connector in affected)))
+        await self._end(Work.of(tasks=(task for task in self._held.tasks if task.connector in affected)))
 
-    def _held_tasks(self) -> set[TaskId]:
-        return {each for each in self._begun if isinstance(each, TaskId)}
+    async def _end(self, work: Work) -> None:
+        self._held -= work
+        ending = [self._see_to(what, {}) for what in work if self._worker.has_begun(what)]
+        for problem in await asyncio.gather(*ending, return_exceptions=True):
+            if isinstance(problem, BaseException):
+                log.error("Something that was given up did not end as it should", exc_info=problem)
 
-    # --- one connector, one task --------------------------------------------------------------------------------------
+    # --- each connector, each task in its turn ------------------------------------------------------------------------
 
-    async def _start_connector(self, name: str) -> None:
-        async with self._loop.exclusive(name, "starting connector"):
-            if name in self._begun and name not in self._worker.connectors and self._configs.view().get(name):
-                self._board.connector(name, Event.ASSIGN)
-                await self._bring_up(name)
+    def see_to_all(self, passed: Passed) -> None:
+        """Whatever is not as it should be."""
+        for what in self._held:
+            if due := self.due(Work.just(what), passed):
+                self._loop.spawn(self._see_to(what, passed), f"{due[0].doing} {what}")
 
-    async def _start_task(self, task: TaskId) -> None:
-        async with self._loop.exclusive(task, "starting task"):
-            if task in self._begun and task not in self._worker.tasks:
-                await self._begin_task(task)
+    async def _see_to(self, what: str | TaskId, passed: Passed) -> None:
+        """What is due is looked up again when its turn comes."""
+        part = Work.just(what)
+        async with self._turn(what, self.due(part, passed), passed):
+            if not self._worker.has_begun(what) and self.due(part, passed):
+                self._board.put(what, InstanceEvent.ASSIGN)
+            await self.settle(part, passed)
 
-    async def _begin_task(self, task: TaskId) -> None:
-        connector = self._configs.view().get(task.connector)
-        if connector is None or task.task >= len(connector.tasks):
-            self._begun.discard(task)
-            return
-        self._board.task(task, Event.ASSIGN)
-        await self._actor.start_task(task)
-
-    async def _end_connector(self, name: str) -> None:
-        self._begun.discard(name)
-        async with self._ending(name, "stopping connector"):
-            await self._actor.shutdown(name)
-
-    async def _end_task(self, task: TaskId) -> None:
-        self._begun.discard(task)
-        async with self._loop.exclusive(task, "stopping task"):
-            await self._worker.stop_tasks([task])
-
-    def _ending(self, name: str, doing: str) -> AbstractAsyncContextManager[None]:
-        """For what ends the connector instance: plugin code that hangs does not keep it waiting."""
-
-        def give_up() -> None:
-            instance = self._worker.connectors.get(name)
-            if instance is not None:
-                instance.abandon()
-
-        return self._loop.exclusive(name, doing, GRACEFUL_STOP_S, give_up)
-
-    # --- what the config topic says -----------------------------------------------------------------------------------
-
-    def reconfigure(self, name: str) -> None:
-        """It has a new config: a new instance is started with it; its tasks run on until there are others."""
-        if name in self._begun:
-            self._loop.spawn(self._replace(name), f"updating connector {name}")
-
-    async def _replace(self, name: str) -> None:
-        async with self._ending(name, "updating the config of connector"):
-            if name in self._begun and self._configs.view().get(name):
-                await self._actor.shutdown(name)
-                await self._bring_up(name)
-
-    def retarget(self, name: str, stopped: bool) -> None:
-        """Another state is wanted of the connector. `stopped`: it was to be stopped meanwhile, perhaps no longer."""
-        connector = self._configs.view().get(name)
-        if connector is None:
-            return
-        self._worker.switch_tasks(name, connector.target)
-        if name in self._begun:
-            work = self._switch(name, stopped)
-            self._loop.spawn(work, f"bringing connector {name} to state {connector.target.value}")
-
-    async def _switch(self, name: str, stopped: bool) -> None:
-        doing = "changing the state of connector"
+    def _turn(self, what: str | TaskId, due: list[Action], passed: Passed) -> AbstractAsyncContextManager[None]:
+        doing = due[0].doing if due else "seeing to"
         # KIP-875: stopping wins, also over plugin code that hangs.
-        async with self._ending(name, doing) if stopped else self._loop.exclusive(name, doing):
-            connector = self._configs.view().get(name)
-            if connector is None or name not in self._begun:
-                return
-            if stopped and connector.target is not TargetState.STOPPED:
-                # Its tasks went with the stop, also if that was overtaken: only a new start brings others.
-                await self._actor.act([decide.Apply(name, TargetState.STOPPED)])
-            await self._bring_up(name)
+        if isinstance(what, str) and (Shutdown(what) in due or TargetState.STOPPED in passed.get(what, ())):
+            return self.ending(what, doing)
+        return self._loop.exclusive(what, doing)
 
-    async def _bring_up(self, name: str) -> None:
-        """To the state that is wanted of it. KIP-875 sees no difference between resuming and pausing what was stopped:
-        it is started and makes its tasks, which come up paused. What fails is in the status."""
+    async def settle(self, part: Work, passed: Passed, quietly: bool = True) -> None:
+        """What fails is in the status. One that has to make its tasks before it is paused is asked again until
+        somebody takes them."""
         delay = _RETRY_S
-        while name in self._begun and self._lacks_tasks(name):
+        while True:
             try:
-                await self._actor.act([decide.Apply(name, TargetState.STARTED), decide.Regenerate(name)])
-                break
-            except Exception as error:
-                instance = self._worker.connectors.get(name)
-                if instance is None or instance.phase is Phase.FAILED:
+                await super().settle(part, passed)
+                return
+            except HerderError as error:
+                started = [name for name in part.connectors if self._is_started(name)]
+                if not started:
+                    log.debug("It did not come up: %s", error)
                     return
                 log.warning("New task configs were not published, trying again in %.2f s: %s", delay, error)
             await asyncio.sleep(delay)
             delay = min(delay * 2, _RETRY_MOST_S)
-        await self._actor.bring_up(name)
+            passed = dict.fromkeys(started, (TargetState.PAUSED,))
 
-    def _lacks_tasks(self, name: str) -> bool:
-        """It was stopped and shall be paused. One that was created paused has never had a set of tasks, not even an
-        empty one, and makes none before it is resumed (KIP-980)."""
-        connector, instance = self._configs.view().get(name), self._worker.connectors.get(name)
-        if connector is None or connector.target is not TargetState.PAUSED:
-            return False
-        paused = instance is not None and instance.phase is Phase.PAUSED
-        return not connector.tasks and connector.applied is not None and not paused
+    def _is_started(self, name: str) -> bool:
+        instance = self._worker.connectors.get(name)
+        return instance is not None and instance.phase is Phase.STARTED
 
     # --- restarts -----------------------------------------------------------------------------------------------------
 
@@ -210,45 +151,30 @@ class Holdings:
             self._loop.spawn(self._restart_by_plan(name), f"restarting connector {name} and its tasks")
 
     async def _restart_by_plan(self, name: str) -> None:
-        """What of the plan is here: it is made anew from the states that this worker sees."""
-        async with self._ending(name, "restarting connector and tasks of"):
+        """What of the plan is here: it is made anew from the states that this worker sees. One that hangs does not keep
+        the others waiting."""
+        async with self.ending(name, "restarting connector and tasks of"):
             request = self._requests.pop(name)
             try:
                 status = self._board.status(name, self._actor.type_of(name))
             except (ConnectorNotFound, StatusNotFound) as error:
                 log.warning("Nothing is restarted: %s", error)
                 return
-            plan = restart.plan(request, status, chosen_before=True)
-            tasks = [task for task in plan.tasks if task in self._begun]
-            connector = plan.connector and name in self._begun
-            if connector:
-                await self._actor.shutdown(name)
-                self._board.connector(name, Event.RESTART)
-            await asyncio.gather(*(self._restart_task(task, by_plan=True) for task in tasks))
-            if connector:
-                await self._bring_up(name)
+            mine = self.held(restart.plan(request, status, chosen_before=True).work)
+            tasks = (self._restart_task_by_plan(task) for task in sorted(mine.tasks))
+            await asyncio.gather(self.restart(Work(mine.connectors), by_plan=True), *tasks)
+
+    async def _restart_task_by_plan(self, task: TaskId) -> None:
+        async with self._loop.exclusive(task, "restarting task"):
+            await self.restart(Work.just(task), by_plan=True)
 
     async def restart_connector(self, name: str) -> None:
         """KIP-52: the connector instance alone. Raises StartFailed."""
-        async with self._ending(name, "restarting connector"):
-            await self._actor.shutdown(name)
-            await self._bring_up(name)
+        async with self.ending(name, "restarting connector"):
+            await self.restart(Work.just(name))
         if self._board.status(name, self._actor.type_of(name)).connector.state is State.FAILED:
             raise StartFailed(f"Failed to start connector: {name}")
 
     async def restart_task(self, task: TaskId) -> None:
-        """Raises StartFailed."""
-        await self._restart_task(task)
-        if self._board.task_status(task).state is State.FAILED:
-            raise StartFailed(f"Failed to start task: {task}")
-
-    async def _restart_task(self, task: TaskId, by_plan: bool = False) -> None:
         async with self._loop.exclusive(task, "restarting task"):
-            await self._worker.stop_tasks([task])
-            if by_plan:
-                self._board.task(task, Event.RESTART)
-            if task in self._begun:
-                await self._begin_task(task)
-
-    def has(self, what: str | TaskId) -> bool:
-        return what in (self.given.tasks if isinstance(what, TaskId) else self.given.connectors)
+            await super().restart_task(task)

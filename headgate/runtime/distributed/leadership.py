@@ -12,7 +12,7 @@ from headgate.cluster import protocol as messages
 from headgate.cluster.work import NOTHING, Work
 from headgate.model import SessionKey, TaskId
 from headgate.runtime.connector import in_thread
-from headgate.runtime.distributed.group import Place, Stores
+from headgate.runtime.distributed.group import GroupMembership, Stores
 from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.loop import HerderLoop
 
@@ -32,14 +32,14 @@ class Leadership:
         loop: HerderLoop,
         stores: Stores,
         signatures: Signatures,
-        place: Callable[[], Place],
+        membership: Callable[[], GroupMembership],
     ) -> None:
         self._loop = loop
         self._stores = stores
         self._configs = stores.configs
         self._statuses = stores.statuses
         self._signatures = signatures
-        self._place = place
+        self._membership = membership
         self._claiming = asyncio.Lock()
         self._claimed = False
         self._key_turn = asyncio.Lock()
@@ -59,7 +59,7 @@ class Leadership:
         another one leads."""
         async with self._claiming:
             delay = _RETRY_S
-            while not self._claimed and self._place().is_leader:
+            while not self._claimed and self._membership().is_leader:
                 try:
                     await in_thread(self._stores.claim, "claim")
                     self._claimed = True
@@ -117,8 +117,8 @@ class Leadership:
         await in_thread(lambda: self._configs.put_session_key(key), "session-key")
 
     def _leads_sessions(self) -> bool:
-        place = self._place()
-        return place.is_leader and place.protocol is messages.Protocol.SESSIONED and not self._loop.ending
+        membership = self._membership()
+        return membership.is_leader and membership.protocol is messages.Protocol.SESSIONED and not self._loop.ending
 
     def _rotate_at(self, key: SessionKey, now_ms: int) -> None:
         if self._rotation is not None:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
 from headgate.cluster.leader import Election, Leader
-from headgate.cluster.protocol import Assignment, Joined, MemberState, Problem
+from headgate.cluster.protocol import Assignment, AssignmentProblem, Joined, MemberState
 from headgate.cluster.work import NOTHING, Work, union
 from headgate.runtime.connector import in_thread
-from headgate.runtime.distributed.follower import Follower
-from headgate.runtime.distributed.group import Place, SharedConfigs, SharedStatuses
-from headgate.runtime.distributed.holdings import Holdings
+from headgate.runtime.distributed.config_reconciler import ConfigReconciler
+from headgate.runtime.distributed.group import GroupMembership, SharedConfigs, SharedStatuses
+from headgate.runtime.distributed.holdings import GroupHoldings
 from headgate.runtime.loop import HerderLoop
 
 log = logging.getLogger(__name__)
@@ -35,10 +35,10 @@ class GroupMember:
         url: str,
         configs: SharedConfigs,
         statuses: SharedStatuses,
-        holdings: Holdings,
-        follower: Follower,
+        holdings: GroupHoldings,
+        reconciler: ConfigReconciler,
         leader: Leader,
-        place: Callable[[], Place],
+        membership: Callable[[], GroupMembership],
         after: Callable[[bool, Work], Coroutine[Any, Any, None]],
         *,
         sync_timeout_s: float,
@@ -54,9 +54,9 @@ class GroupMember:
         self._configs = configs
         self._statuses = statuses
         self._holdings = holdings
-        self._follower = follower
+        self._reconciler = reconciler
         self._leader = leader
-        self._place = place
+        self._membership = membership
         self._after = after
         self._sync_timeout_s = sync_timeout_s
         self._eager_backoff_s = eager_backoff_s
@@ -66,14 +66,20 @@ class GroupMember:
 
     async def state(self) -> MemberState:
         self.settled.clear()
-        await self._follower.finish(_FINISH_S)  # others start new tasks when they know that the old ones have ended
-        offset = self._follower.carried_out.offset
+        await self._reconciler.finish(_FINISH_S)  # others start new tasks when they know that the old ones have ended
+        offset = self._reconciler.carried_out.offset
         if self._joined is None:
             return MemberState(self._url, offset)
         last = self._joined.assignment
         return MemberState(
             self._url, offset, Assignment(last.leader, last.leader_url, last.offset, self._holdings.given)
         )
+
+    def rebalance(self, offset: int) -> None:
+        """Asks for one, unless the last one knew the config topic up to `offset` already."""
+        last = None if self._joined is None else self._joined.assignment
+        if last is None or last.problem is not AssignmentProblem.NONE or last.offset < offset:
+            self._membership().request_rejoin()
 
     async def lead(self, election: Election) -> Mapping[str, Assignment]:
         state = self._configs.state()
@@ -112,18 +118,20 @@ class GroupMember:
 
     async def _settle(self, joined: Joined) -> None:
         assignment = joined.assignment
-        behind = assignment.problem is not Problem.NONE or self._follower.carried_out.offset < assignment.offset
+        behind = (
+            assignment.problem is not AssignmentProblem.NONE or self._reconciler.carried_out.offset < assignment.offset
+        )
         if behind and not await self._catch_up(joined):
             return
-        if self._joined is not joined or not self._place().member_id:
+        if self._joined is not joined or not self._membership().member_id:
             return  # there was another rebalance meanwhile, or the place is lost
-        if assignment.problem is not Problem.NONE or self._follower.carried_out.offset < assignment.offset:
-            self._place().request_rejoin()
+        if assignment.problem is not AssignmentProblem.NONE or self._reconciler.carried_out.offset < assignment.offset:
+            self._membership().request_rejoin()
             return
-        self._holdings.begin(assignment.offset, self._follower.carried_out.view)
+        self._holdings.begin(assignment.offset, self._reconciler.carried_out.view)
         self._loop.spawn(self._after(joined.leads, self._held), "doing what a leader has to")
         if assignment.revoked:
-            self._place().request_rejoin()  # so that others get it
+            self._membership().request_rejoin()  # so that others get it
         self.settled.set()
 
     async def _catch_up(self, joined: Joined) -> bool:
@@ -133,15 +141,15 @@ class GroupMember:
         while self._joined is joined and not self._loop.ending:
             try:
                 began = time.monotonic()
-                await self._follower.catch_up(self._sync_timeout_s)
+                await self._reconciler.catch_up(self._sync_timeout_s)
                 if left < _TRIES:
                     log.info("The config topic can be read again")
-                    self._place().request_rejoin()
+                    self._membership().request_rejoin()
                     return False
                 return True
             except Exception as error:
                 log.error("The config topic was not read to its end in %.1f s: %s", time.monotonic() - began, error)
-            await asyncio.wrap_future(self._place().leave("the config topic cannot be read"))
+            await asyncio.wrap_future(self._membership().leave("the config topic cannot be read"))
             cooperative = joined.protocol.cooperative
             await asyncio.sleep(self._max_delay_s / 10 / max(left, 1) if cooperative else self._eager_backoff_s)
             left -= 1

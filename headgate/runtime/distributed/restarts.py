@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Final
 
-from headgate.model import ConnectorStatus, RestartRequest, State, Status, TaskId
-from headgate.runtime import restart
+from headgate.model import ConnectorStatus, State, Status, TaskId
 from headgate.runtime.connector import in_thread
 from headgate.runtime.distributed.group import Stores
 from headgate.runtime.distributed.shared_writes import SharedWrites
-from headgate.runtime.errors import AlreadyRestarting, StatusNotFound
+from headgate.runtime.errors import AlreadyRestarting
 from headgate.runtime.restart import RestartPlan
 
 _RESTART_S: Final = 60.0
@@ -27,16 +24,11 @@ class Restarts:
         self._stores = stores
         self._writes = writes
         self._restarting: dict[str, float] = {}
-        self._busy: set[str | TaskId] = set()
 
-    async def request(self, request: RestartRequest, status: Callable[[str], ConnectorStatus]) -> ConnectorStatus:
+    async def request(self, plan: RestartPlan) -> ConnectorStatus:
         """The leader's part. RESTARTING is written, and known to be, before the request: so no owner's RUNNING is
-        overtaken by it. Raises AlreadyRestarting, StatusNotFound."""
-        name = request.connector
-        try:
-            plan = restart.plan(request, status(name))
-        except StatusNotFound:
-            raise StatusNotFound(f"Status for connector {name} not found") from None
+        overtaken by it. Raises AlreadyRestarting."""
+        name = plan.status.name
         if self._restarting.get(name, 0.0) > time.monotonic() and _under_way(plan):
             raise AlreadyRestarting(f"Connector {name} is already being restarted")
         self._restarting[name] = time.monotonic() + _RESTART_S
@@ -45,7 +37,7 @@ class Restarts:
         await in_thread(lambda: self._stores.statuses.flush(_FLUSH_S), "flush-statuses")
         try:
             await self._writes.lead(
-                lambda: self._stores.configs.put_restart_request(request), f"writing restart request for {name} to"
+                lambda: self._stores.configs.put_restart_request(plan.request), f"writing restart request for {name} to"
             )
         except Exception:
             del self._restarting[name]
@@ -67,17 +59,6 @@ class Restarts:
             task = TaskId(name, each.id)
             if each.id in chosen and due(statuses.task(task)):
                 statuses.put_task(task, each.status)
-
-    @contextmanager
-    def marked(self, what: str | TaskId, conflict: str) -> Iterator[None]:
-        """KIP-52: who asks for a restart while one is under way is told so."""
-        if what in self._busy:
-            raise AlreadyRestarting(conflict)
-        self._busy.add(what)
-        try:
-            yield
-        finally:
-            self._busy.discard(what)
 
 
 def _under_way(plan: RestartPlan) -> bool:

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from headgate.runtime.connector import in_thread
-from headgate.runtime.distributed.group import Place
+from headgate.runtime.distributed.group import GroupMembership
 from headgate.runtime.distributed.leadership import Leadership
-from headgate.runtime.errors import HerderError, WriteFailed
+from headgate.runtime.errors import ConfigWriteFailed, HerderError
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -20,10 +20,10 @@ T = TypeVar("T")
 class SharedWrites:
     """On the herder's thread."""
 
-    def __init__(self, leadership: Leadership, place: Callable[[], Place], transactional: bool) -> None:
+    def __init__(self, leadership: Leadership, membership: Callable[[], GroupMembership], transactional: bool) -> None:
         """`transactional`: what only the leader may write goes by transactions."""
         self._leadership = leadership
-        self._place = place
+        self._membership = membership
         self._transactional = transactional
         self._turn = asyncio.Lock()
 
@@ -34,17 +34,17 @@ class SharedWrites:
             yield
 
     async def write(self, call: Callable[[], T], what: str) -> T:
-        """Any worker may. `what` completes "Error … Kafka". Raises WriteFailed."""
+        """Any worker may. `what` completes "Error … Kafka". Raises ConfigWriteFailed."""
         try:
             return await in_thread(call, "write")
         except HerderError:
             raise
         except Exception as error:
             log.error("Error %s Kafka: %s", what, error)
-            raise WriteFailed(f"Error {what} Kafka") from error
+            raise ConfigWriteFailed(f"Error {what} Kafka") from error
 
     async def lead(self, call: Callable[[], T], what: str) -> T:
-        """What only the leader may write. Raises WriteFailed."""
+        """What only the leader may write. Raises ConfigWriteFailed."""
         if not self._transactional:
             return await self.write(call, what)
         await self._leadership.claim_writes()
@@ -56,8 +56,8 @@ class SharedWrites:
             log.error("Error %s Kafka: %s", what, error)
             # Only a new claim makes certain whose writes count; and whether this worker leads, the group knows.
             await self._leadership.lost()
-            self._place().request_rejoin()
-            raise WriteFailed(
+            self._membership().request_rejoin()
+            raise ConfigWriteFailed(
                 "Failed to write to config topic; this may be due to a transient error and the request can be safely"
                 " retried"
             ) from error

@@ -18,7 +18,7 @@ from headgate.pipeline.converters.registry.json_schema import JsonSchemaConverte
 from headgate.pipeline.converters.registry.protobuf import ProtobufConverter
 from headgate.pipeline.converters.string import StringConverter
 from headgate.runtime.config.validator import Validator, failure_message
-from headgate.runtime.plugins import GROUP, Kind, Plugins
+from headgate.runtime.plugins import GROUP, PluginKind, Plugins
 
 pytestmark = pytest.mark.process
 
@@ -35,8 +35,8 @@ every_class = pytest.mark.parametrize(("name", "cls", "needed"), [(name, *rest) 
 @every_class
 def test_confluents_class_names_lead_to_ours(name: str, cls: type[RegistryConverter], needed: str) -> None:
     plugins = Plugins([cls])
-    assert plugins.find(name, Kind.CONVERTER).cls is cls
-    assert plugins.find(cls.__name__, Kind.CONVERTER).cls is cls
+    assert plugins.find(name, PluginKind.CONVERTER).cls is cls
+    assert plugins.find(cls.__name__, PluginKind.CONVERTER).cls is cls
 
 
 @every_class

@@ -12,7 +12,7 @@ from headgate.api import Predicate, Struct, Transform
 from headgate.api import schema as s
 from headgate.pipeline.transforms.cast import CastValue
 from headgate.pipeline.transforms.schema_cache import SchemaCache
-from headgate.runtime.plugins import Kind, Plugins
+from headgate.runtime.plugins import PluginKind, Plugins
 
 PACKAGE = "org.apache.kafka.connect.transforms"
 OF_PARTS = {
@@ -38,20 +38,20 @@ def plugins() -> Plugins:
 @pytest.mark.parametrize(
     ("short", "kind", "package"),
     [
-        *((f"{name}${part}", Kind.TRANSFORMATION, PACKAGE) for name in OF_PARTS for part in ("Key", "Value")),
-        *((name, Kind.TRANSFORMATION, PACKAGE) for name in OF_RECORDS),
+        *((f"{name}${part}", PluginKind.TRANSFORMATION, PACKAGE) for name in OF_PARTS for part in ("Key", "Value")),
+        *((name, PluginKind.TRANSFORMATION, PACKAGE) for name in OF_RECORDS),
         *(
-            (name, Kind.PREDICATE, f"{PACKAGE}.predicates")
+            (name, PluginKind.PREDICATE, f"{PACKAGE}.predicates")
             for name in ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
         ),
         *(
             (f"{name}Converter", kind, "org.apache.kafka.connect.converters")
             for name in ("Short", "Integer", "Long", "Float", "Double", "Boolean")
-            for kind in (Kind.CONVERTER, Kind.HEADER_CONVERTER)
+            for kind in (PluginKind.CONVERTER, PluginKind.HEADER_CONVERTER)
         ),
     ],
 )
-def test_apaches_names_and_short_ones_lead_here(plugins: Plugins, short: str, kind: Kind, package: str) -> None:
+def test_apaches_names_and_short_ones_lead_here(plugins: Plugins, short: str, kind: PluginKind, package: str) -> None:
     found = plugins.find(f"{package}.{short}", kind)
     assert found.cls.__name__ == short.replace("$", "")
     assert plugins.find(short, kind) == found
@@ -67,7 +67,7 @@ def test_the_other_part_is_left_alone(plugins: Plugins, name: str, value: Any) -
     schema = value.schema if isinstance(value, Struct) else None
     record = sink(value, key=value, key_schema=schema)
     for part, other in (("Key", "value"), ("Value", "key")):
-        cls = plugins.find(f"{name}${part}", Kind.TRANSFORMATION).cls
+        cls = plugins.find(f"{name}${part}", PluginKind.TRANSFORMATION).cls
         assert issubclass(cls, Transform)
         changed = apply(cls, OF_PARTS[name], record)
         assert getattr(changed, other) is value
@@ -79,7 +79,8 @@ def test_the_other_part_is_left_alone(plugins: Plugins, name: str, value: Any) -
 
 def test_every_key_is_described(plugins: Plugins) -> None:
     for found in plugins.all:
-        if found.kind in (Kind.TRANSFORMATION, Kind.PREDICATE) and found.name.startswith("headgate.pipeline"):
+        kinds = (PluginKind.TRANSFORMATION, PluginKind.PREDICATE)
+        if found.kind in kinds and found.name.startswith("headgate.pipeline"):
             assert issubclass(found.cls, (Transform, Predicate))
             assert all(key.doc for key in found.cls.config), found.name
 

@@ -1,4 +1,4 @@
-"""Envoy: what this worker asks of the leader, with the signature that proves who asks (KIP-507)."""
+"""LeaderClient: what this worker asks of the leader, with the signature that proves who asks (KIP-507)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from headgate.cluster.protocol import Protocol
 from headgate.model import Config
 from headgate.runtime.connector import in_thread
-from headgate.runtime.distributed.group import Place, SharedConfigs
+from headgate.runtime.distributed.group import GroupMembership, SharedConfigs
 from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.errors import HerderError
 from headgate.runtime.ports import PeerError, Peers, Signer
@@ -18,24 +18,24 @@ from headgate.runtime.ports import PeerError, Peers, Signer
 _FAREWELL_S: Final = 3.0
 
 
-class Envoy:
+class LeaderClient:
     """May be used from any thread, but for what is awaited."""
 
     def __init__(
-        self, peers: Peers, configs: SharedConfigs, signatures: Signatures, place: Callable[[], Place]
+        self, peers: Peers, configs: SharedConfigs, signatures: Signatures, membership: Callable[[], GroupMembership]
     ) -> None:
         self._peers = peers
         self._configs = configs
         self._signatures = signatures
-        self._place = place
+        self._membership = membership
 
     def check(self, headers: Mapping[str, str], body: bytes) -> None:
         """Of a request that only workers may make. Raises what `Signatures.verify` raises."""
-        if self._place().protocol is Protocol.SESSIONED:
+        if self._membership().protocol is Protocol.SESSIONED:
             self._signatures.verify(headers, body, self._configs.state().session_key)
 
     def _signer(self) -> Signer | None:
-        if self._place().protocol is not Protocol.SESSIONED:
+        if self._membership().protocol is not Protocol.SESSIONED:
             return None
         key = self._configs.state().session_key
         if key is None:
@@ -44,7 +44,7 @@ class Envoy:
 
     async def publish(self, name: str, configs: tuple[Config, ...]) -> None:
         """New task configs, for the leader to write. Raises HerderError."""
-        url = self._place().leader_url
+        url = self._membership().leader_url
         try:
             sign = self._signer()
             await in_thread(lambda: self._peers.put_task_configs(url, name, configs, sign), "publish-tasks")
@@ -53,13 +53,13 @@ class Envoy:
 
     def fence(self, name: str) -> None:
         """Asks for a round of fencing. Blocks; raises PeerError."""
-        self._peers.fence(self._place().leader_url, name, self._signer())
+        self._peers.fence(self._membership().leader_url, name, self._signer())
 
     async def take_leave(self) -> None:
         """So that nobody waits for this worker's return. Who leads need not tell: a new leader begins anew."""
-        place = self._place()
-        member, url = place.member_id, place.leader_url
-        if not member or not url or place.is_leader:
+        membership = self._membership()
+        member, url = membership.member_id, membership.leader_url
+        if not member or not url or membership.is_leader:
             return
         with suppress(TimeoutError, PeerError):
             sign = self._signer()

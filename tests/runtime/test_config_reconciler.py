@@ -34,24 +34,24 @@ def held(node: Node) -> None:
 def test_it_tells_how_far_it_has_carried_the_topic_out(node: Node) -> None:
     put(node)
     node.idle()
-    assert node.herder.follower.carried_out.offset == node.configs.state().offset
+    assert node.herder.config_reconciler.carried_out.offset == node.configs.state().offset
     assert node.do(node.herder.member.state).offset == node.configs.state().offset
 
 
 def test_a_set_of_tasks_is_carried_out_when_the_old_ones_have_ended(node: Node) -> None:
     held(node)
-    before = node.herder.follower.carried_out.offset
+    before = node.herder.config_reconciler.carried_out.offset
     node.be_patient()
     node.runner.deaf = True
     node.configs.put_tasks("orders", [])
     eventually(lambda: node.runner.task(0).calls == ["stop"])
     node.settle()
-    assert node.herder.follower.carried_out.offset == before
+    assert node.herder.config_reconciler.carried_out.offset == before
     assert node.place.wanted == 0, "nobody may start new tasks yet"
     for number in (0, 1):
         node.runner.task(number).end()
     node.idle()
-    assert node.herder.follower.carried_out.offset == node.configs.state().offset
+    assert node.herder.config_reconciler.carried_out.offset == node.configs.state().offset
     assert node.place.wanted == 1
 
 
@@ -78,8 +78,9 @@ def test_what_was_there_at_the_start_is_no_news(script: Script) -> None:
         first.configs.put_restart_request(RestartRequest("orders", include_tasks=True))
         first.configs.put_logger_level("headgate", "DEBUG")
         second = group.add("b")
-        second.settle()
-        assert second.herder.follower.carried_out.offset == first.configs.state().offset
+        for node in (first, second):
+            node.settle()
+        assert second.herder.config_reconciler.carried_out.offset == first.configs.state().offset
         assert second.place.wanted == 0
         assert second.levels == []
         assert first.levels == [("headgate", "DEBUG")]
@@ -89,17 +90,17 @@ def test_what_was_there_at_the_start_is_no_news(script: Script) -> None:
 
 def test_catching_up_reads_and_carries_out(node: Node) -> None:
     node.stores.log.held = True
-    before = node.herder.follower.carried_out.offset
+    before = node.herder.config_reconciler.carried_out.offset
     writer = node.stores.writer
     writer.write([(b"connector-orders", b'{"properties":{"name":"orders"}}')], 1)
     node.settle()
-    assert node.herder.follower.carried_out.offset == before
-    node.do(lambda: node.herder.follower.catch_up(1))
-    assert node.herder.follower.carried_out.offset == before + 1
-    assert node.herder.follower.carried_out.view.get("orders") is not None
+    assert node.herder.config_reconciler.carried_out.offset == before
+    node.do(lambda: node.herder.config_reconciler.catch_up(1))
+    assert node.herder.config_reconciler.carried_out.offset == before + 1
+    assert node.herder.config_reconciler.carried_out.view.get("orders") is not None
     node.stores.log.broken = True
     with pytest.raises(ReadTimeout):
-        node.do(lambda: node.herder.follower.catch_up(1))
+        node.do(lambda: node.herder.config_reconciler.catch_up(1))
     node.stores.log.broken = False
 
 
@@ -168,7 +169,9 @@ def test_pause_and_resume_at_once_ask_for_task_configs_again(node: Node, script:
         node.stores.writer.write([(b"target-state-orders", b'{"state":"PAUSED","state.v2":"PAUSED"}')], 1)
         node.stores.writer.write([(b"target-state-orders", b'{"state":"STARTED","state.v2":"STARTED"}')], 1)
     node.stores.log.held = False
+    hold = node.submit(_pause_loop)
     node.stores.log.deliver()
+    hold.result(5)
     node.idle()
     assert script.journal == ["task_configs 2"]
     assert node.state() is State.RUNNING
@@ -190,6 +193,7 @@ def test_states_of_connectors_that_are_gone_are_forgotten(node: Node, script: Sc
 
 def test_log_levels_are_set_at_once(node: Node) -> None:
     node.configs.put_logger_level("headgate.rest", "trace")
+    node.settle()
     assert node.levels == [("headgate.rest", "trace")]
 
 
@@ -203,7 +207,7 @@ def test_many_records_are_carried_out_together(node: Node) -> None:
     node.stores.log.deliver()
     hold.result(5)
     node.idle()
-    assert len(node.herder.follower.carried_out.view.connectors) == 20
+    assert len(node.herder.config_reconciler.carried_out.view.connectors) == 20
     assert node.place.wanted == 1
 
 

@@ -1,4 +1,4 @@
-"""Questions to the herder, asked from another thread."""
+"""HerderCalls: what the herder is asked from another thread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 T = TypeVar("T")
 
 
-class Herder(Protocol):
+class HerderThread(Protocol):
     """The herder's thread."""
 
     def submit(self, command: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]: ...
@@ -23,10 +23,10 @@ class Unanswered(Exception):
     """The herder did not say what it was asked."""
 
 
-class Asking:
+class HerderCalls:
     """All of it by one thread, but for `end`, which ends whatever it waits for."""
 
-    def __init__(self, herder: Herder, patience_s: float) -> None:
+    def __init__(self, herder: HerderThread, patience_s: float) -> None:
         self._herder = herder
         self._patience_s = patience_s
         self._ended: Future[None] = Future()
@@ -50,7 +50,7 @@ class Asking:
         except Exception as error:
             raise Unanswered(f"the herder takes no more questions: {error!r}") from error
 
-    def beat(self) -> Future[None]:
+    def ping(self) -> Future[None]:
         """Only whether anybody is there."""
         return self.submit(nothing)
 

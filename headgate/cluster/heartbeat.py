@@ -1,4 +1,4 @@
-"""The pulse of another thread: whether it still answers."""
+"""Heartbeat: whether another thread still answers."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Final
 _OFTEN: Final = 10
 
 
-class Pulse:
-    """Felt now and then, from one thread. It is lost when an answer takes longer than `patience_s`, and comes back with
-    that answer."""
+class Heartbeat:
+    """Checked now and then, from one thread. It is lost when an answer takes longer than `patience_s`, and comes back
+    with that answer."""
 
     def __init__(
-        self, beat: Callable[[], Future[None]], patience_s: float, clock: Callable[[], float] = time.monotonic
+        self, ask: Callable[[], Future[None]], patience_s: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`beat` asks for an answer."""
+        """`ask` asks for an answer."""
         self.lost = False
-        self._beat = beat
+        self._ask = ask
         self._patience_s = patience_s
         self._clock = clock
         self._asked_at = 0.0
         self._answer: Future[None] | None = None
 
-    def feel(self) -> bool:
-        """Whether `lost` is another than the last time. Raises what `beat` raises."""
+    def check(self) -> bool:
+        """Whether `lost` is another than the last time. Raises what `ask` raises."""
         now, before = self._clock(), self.lost
         waits = self._answer is not None and not self._answer.done()
         self.lost = waits and now - self._asked_at > self._patience_s
         if self._answer is None or (not waits and now - self._asked_at >= self._patience_s / _OFTEN):
             self._asked_at = now
-            self._answer = self._beat()
+            self._answer = self._ask()
         return self.lost is not before

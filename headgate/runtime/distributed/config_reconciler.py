@@ -1,4 +1,4 @@
-"""Follows the config topic: what is new in it is carried out on what this worker holds.
+"""ConfigReconciler: what is new in the config topic is carried out on what this worker holds.
 
 It listens on the topic's thread and acts on the herder's. How far the topic has been carried out, not how far it was
 read, is what this worker tells the group when it joins.
@@ -11,37 +11,38 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
-from headgate.model import RestartRequest, SessionKey, TargetState
+from headgate.model import LevelChange, PassingEvent, RestartRequest, TargetChange, TargetState
 from headgate.runtime.connector import in_thread
 from headgate.runtime.distributed import changes
-from headgate.runtime.distributed.group import SharedConfigs, Snapshot
-from headgate.runtime.distributed.holdings import Holdings
+from headgate.runtime.distributed.group import ConfigSnapshot, SharedConfigs
+from headgate.runtime.distributed.holdings import GroupHoldings
 from headgate.runtime.loop import HerderLoop
 
 log = logging.getLogger(__name__)
 
 
-class Follower:
-    """Fits `ConfigListener`. `carried_out` is the snapshot that this worker lives by."""
+class ConfigReconciler:
+    """`carried_out` is the snapshot that this worker lives by."""
 
     def __init__(
         self,
         loop: HerderLoop,
         configs: SharedConfigs,
-        holdings: Holdings,
-        rejoin: Callable[[], None],
+        holdings: GroupHoldings,
+        rebalance: Callable[[int], None],
         set_level: Callable[[str, str], None],
     ) -> None:
+        """`rebalance` asks for one that knows the config topic up to an offset."""
         self._loop = loop
         self._configs = configs
         self._holdings = holdings
-        self._rejoin = rejoin
+        self._rebalance = rebalance
         self._set_level = set_level
         self._turn = asyncio.Lock()
         self._due = False
-        self._wanted: dict[str, list[TargetState]] = {}
+        self._passed: dict[str, list[TargetState]] = {}
         """By connector: the states that have been wanted of it, one after the other, and are not carried out yet."""
-        self.carried_out: Snapshot = configs.state()
+        self.carried_out: ConfigSnapshot = configs.state()
 
     def start(self) -> None:
         """What was there before is nobody's news."""
@@ -66,43 +67,27 @@ class Follower:
             # Of one that was deleted and made anew before any rebalance, this worker may still hold the old one.
             await self._holdings.end_tasks(found.recommitted | found.added, now.offset)
             self.carried_out = now
-            wanted, self._wanted = self._wanted, {}
+            passed, self._passed = self._passed, {}
         if found.needs_rebalance:
-            self._rejoin()
-        for name in sorted(found.reconfigured | found.added):
-            self._holdings.reconfigure(name)
-        for name, targets in sorted(wanted.items()):
-            self._holdings.retarget(name, TargetState.STOPPED in targets)
+            self._rebalance(now.offset)
+        self._holdings.see_to_all(passed)
 
-    # --- from the topic's thread --------------------------------------------------------------------------------------
+    def on_change(self, event: PassingEvent | None) -> None:
+        """From the topic's thread."""
+        self._loop.post(lambda: self._note(event))
 
-    def on_connector_update(self, name: str) -> None:
-        self._loop.post(self._news)
-
-    def on_connector_remove(self, name: str) -> None:
-        self._loop.post(self._news)
-
-    def on_tasks_update(self, name: str, tasks: object) -> None:
-        self._loop.post(self._news)
-
-    def on_target_state_change(self, name: str) -> None:
-        connector = self._configs.view().get(name)
-        if connector is not None:
-            self._loop.post(lambda: self._want(name, connector.target))
-
-    def on_session_key(self, key: SessionKey) -> None:
-        self._loop.post(self._news)
-
-    def on_restart_request(self, request: RestartRequest) -> None:
-        self._loop.post(lambda: self._holdings.request_restart(request))
-
-    def on_logger_level(self, namespace: str, level: str) -> None:
-        log.info("All workers set logger %s to level %s", namespace, level)
-        self._set_level(namespace, level)
-
-    def _want(self, name: str, target: TargetState) -> None:
-        self._wanted.setdefault(name, []).append(target)
-        self._news()
+    def _note(self, event: PassingEvent | None) -> None:
+        match event:
+            case RestartRequest():
+                self._holdings.request_restart(event)
+            case LevelChange(logger, level):
+                log.info("All workers set logger %s to level %s", logger, level)
+                self._set_level(logger, level)
+            case TargetChange(name, target):
+                self._passed.setdefault(name, []).append(target)
+                self._news()
+            case None:
+                self._news()
 
     def _news(self) -> None:
         """Many records may come at once; they are carried out together."""

@@ -1,0 +1,38 @@
+"""HerderPorts: all that a herder of either mode is joined to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+
+from headgate.model import Config
+from headgate.runtime.config.client_check import TryClient
+from headgate.runtime.config.secrets import Secrets
+from headgate.runtime.config.worker_config import WorkerConfig
+from headgate.runtime.plugins import Plugins
+from headgate.runtime.ports import ConfigStore, GroupOffsets, OffsetStore, OpenOffsets, StatusStore, TaskRunner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HerderPorts:
+    config: WorkerConfig
+    plugins: Plugins
+    configs: ConfigStore
+    statuses: StatusStore
+    open_offsets: OpenOffsets
+    groups: GroupOffsets
+    runner: TaskRunner
+    worker_id: str
+    cluster_id: Callable[[], str | None] = lambda: None
+    secrets: Secrets = field(default_factory=Secrets)
+    try_client: TryClient = lambda kind, config: None
+
+
+def offsets_in(store: OffsetStore) -> OpenOffsets:
+    """Those of every connector are in this one."""
+
+    def opened(connector: str, config: Config, *, to_change: bool) -> AbstractContextManager[OffsetStore]:
+        return nullcontext(store)
+
+    return opened
