@@ -15,6 +15,8 @@ from headgate.kafka.admin_clients import wait
 from headgate.kafka.asking import NOT_YET, Asker, passes
 from headgate.model import NewTopic
 
+__all__ = ["NewTopic", "TopicAdmin", "TopicError", "TopicRefused", "TopicUnanswered"]
+
 _ANSWER_S: Final = 10.0
 
 

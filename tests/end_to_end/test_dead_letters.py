@@ -242,7 +242,7 @@ def test_a_source_goes_on_after_a_record_that_is_too_large_for_its_topic(
     assert (letter.key(), letter.value()) == (None, large.encode())
     end = (tmp_path / "in.txt").stat().st_size
     assert (header(letter, "topic"), header(letter, "stage")) == (topic, "KAFKA_PRODUCE")
-    assert header(letter, "class.name") == "headgate.kafka.native.delivery.Delivery"
+    assert header(letter, "class.name") == "org.apache.kafka.connect.runtime.WorkerSourceTask"
     assert header(letter, "source.offset") == f'{{"position":{end}}}'
     reason = f"Broker: Message size too large, record of 3000 bytes for topic {topic}"
     assert reason in header(letter, "exception.message")

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from harness import JSON, Client, await_, sink_config
 
 from headgate.dev.broker import Broker
-from headgate.tasks.sink import loop as sink_loop
+from headgate.tasks.sink import catch_up
 
 pytestmark = pytest.mark.spark
 
@@ -150,8 +150,8 @@ def test_changed_offsets_are_used_and_nothing_is_taken_away(
 def test_a_large_backlog_that_the_executors_read(
     client: Client, name: str, lines: Topic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sink_loop, "_FAR_BEHIND", 2000)
-    monkeypatch.setattr(sink_loop, "_RANGE_RECORDS", 6000)
+    monkeypatch.setattr(catch_up, "FAR_BEHIND", 2000)
+    monkeypatch.setattr(catch_up, "_RECORDS", 6000)
     lines.send(30_000)
     folder = tmp_path / "out"
     client.create(name, config(folder, lines.name, **{"consumer.override.max.poll.records": "100"}))

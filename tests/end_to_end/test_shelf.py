@@ -13,7 +13,7 @@ from headgate.cli.assembly import StandaloneWorker
 from headgate.dev.broker import Broker
 from headgate.pipeline import blob
 from headgate.pipeline.shelf import Payload, Shelved, opened
-from headgate.tasks.sink import loop as sink_loop
+from headgate.tasks.sink import catch_up
 
 pytestmark = pytest.mark.spark
 
@@ -32,7 +32,7 @@ def behind(broker: Broker) -> str:
 
 @pytest.fixture(autouse=True)
 def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sink_loop, "_RANGE_RECORDS", 60_000)
+    monkeypatch.setattr(catch_up, "_RECORDS", 60_000)
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from headgate.api import ConnectError
 from headgate.kafka.admin_clients import admin_client
 from headgate.kafka.asking import Asker
-from headgate.kafka.topics import TopicAdmin, TopicRefused, TopicUnanswered
-from headgate.model import NewTopic
+from headgate.kafka.topics import NewTopic, TopicAdmin, TopicRefused, TopicUnanswered
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
