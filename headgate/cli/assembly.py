@@ -112,10 +112,7 @@ class StandaloneWorker:
     def start(self) -> None:
         settings = self._parts.settings
         app = build_app(
-            self.herder,
-            settings,
-            metrics=lambda: exposition(self.herder, self.runner.metrics),
-            commit=commit(),
+            self.herder, settings, metrics=lambda: exposition(self.herder, self.runner.metrics), commit=commit()
         )
         self.herder.start()
         self.server.start(app, build_admin_app(self.herder, settings))

@@ -40,11 +40,7 @@ class Handle:
         self.hints = Hints(name, config.pop("error_cb", None))
         self.broken = False
         """A call never came back: nothing may be asked of it any more."""
-        config |= {
-            ONLY_FAILURES: only_failures,
-            "on_delivery": self.reports.on_report,
-            "error_cb": self.hints.on_error,
-        }
+        config |= {ONLY_FAILURES: only_failures, "on_delivery": self.reports.on_report, "error_cb": self.hints.on_error}
         try:
             self.native = Producer(config, logger=log) if make is None else make(config)
         except KafkaException as error:

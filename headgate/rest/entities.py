@@ -16,11 +16,7 @@ from headgate.runtime.plugins import Found
 # Kafka Connect trims names as Java does: everything up to the blank, and nothing beyond it.
 _TRIMMED: Final = "".join(map(chr, range(0x21)))
 
-INITIAL_STATES: Final = {
-    "RUNNING": TargetState.STARTED,
-    "PAUSED": TargetState.PAUSED,
-    "STOPPED": TargetState.STOPPED,
-}
+INITIAL_STATES: Final = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED, "STOPPED": TargetState.STOPPED}
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,11 +87,7 @@ class HerderLoop:
 
     @asynccontextmanager
     async def exclusive(
-        self,
-        name: str | TaskId,
-        doing: str,
-        patience_s: float | None = None,
-        give_up: Callable[[], None] | None = None,
+        self, name: str | TaskId, doing: str, patience_s: float | None = None, give_up: Callable[[], None] | None = None
     ) -> AsyncIterator[None]:
         """One command at a time for each connector, or task. A command that ends the connector anyway calls `give_up`
         on who is in its way after `patience_s`, so that plugin code which never returns can still be got rid of."""

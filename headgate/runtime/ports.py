@@ -9,16 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from headgate.model import (
-    Config,
-    Offset,
-    Partition,
-    Status,
-    TargetState,
-    TaskId,
-    TaskSpec,
-    TopicPartition,
-)
+from headgate.model import Config, Offset, Partition, Status, TargetState, TaskId, TaskSpec, TopicPartition
 from headgate.runtime.view import ClusterView
 
 

@@ -21,15 +21,7 @@ from headgate.backoff import Backoff
 from headgate.kafka.asking import NOT_YET, passes
 from headgate.model import Status, TaskId
 from headgate.storage.status_cache import StatusCache
-from headgate.storage.status_records import (
-    Malformed,
-    StatusId,
-    StatusValue,
-    TopicId,
-    TopicStatus,
-    decode,
-    encode,
-)
+from headgate.storage.status_records import Malformed, StatusId, StatusValue, TopicId, TopicStatus, decode, encode
 from headgate.storage.topic_log import Log, LogRecord
 from headgate.storage.topic_writer import Told
 

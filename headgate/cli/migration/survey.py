@@ -37,9 +37,7 @@ def survey(file: str, raw: Config, plugins: Plugins, timeout: float, warnings: S
         group=config["group.id"].strip(),
         roster=found,
         worker=replace(
-            worker.finding,
-            problems=(*worker.finding.problems, *problems),
-            notes=(*warnings, *worker.finding.notes),
+            worker.finding, problems=(*worker.finding.problems, *problems), notes=(*warnings, *worker.finding.notes)
         ),
         topics=snapshot.topics,
         connectors=connectors,

@@ -45,9 +45,7 @@ class Fetcher:
         # It logs what it is about to put right by itself, at length; what lasts is raised.
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
         self._client: Any = KafkaNetClient(
-            **for_kafka_python(settings),
-            receive_message_max_bytes=2**31 - 1,
-            reconnect_backoff_max_ms=_RECONNECT_MS,
+            **for_kafka_python(settings), receive_message_max_bytes=2**31 - 1, reconnect_backoff_max_ms=_RECONNECT_MS
         )
         # Looking for a topic that was deleted shall not make it again.
         self._client.cluster.config["allow_auto_create_topics"] = False

@@ -104,10 +104,7 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_event_destroy": (None, (c_void_p,)),
     "rd_kafka_message_headers": (c_int, (c_void_p, POINTER(c_void_p))),
     "rd_kafka_message_timestamp": (c_int64, (c_void_p, POINTER(c_int))),
-    "rd_kafka_header_get_all": (
-        c_int,
-        (c_void_p, c_size_t, POINTER(c_char_p), POINTER(c_void_p), POINTER(c_size_t)),
-    ),
+    "rd_kafka_header_get_all": (c_int, (c_void_p, c_size_t, POINTER(c_char_p), POINTER(c_void_p), POINTER(c_size_t))),
     "rd_kafka_fatal_error": (c_int, (c_void_p, c_char_p, c_size_t)),
     "rd_kafka_topic_new": (c_void_p, (c_void_p, c_char_p, c_void_p)),
     "rd_kafka_topic_destroy": (None, (c_void_p,)),

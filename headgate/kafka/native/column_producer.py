@@ -161,9 +161,7 @@ class _Callbacks:
     """librdkafka's callbacks. They do not know the producer: it could never be let go of otherwise."""
 
     def __init__(
-        self,
-        on_delivery: Callable[[KafkaError | None, Report], object],
-        on_error: Callable[[KafkaError], object],
+        self, on_delivery: Callable[[KafkaError | None, Report], object], on_error: Callable[[KafkaError], object]
     ) -> None:
         self._tell_delivery = on_delivery
         self._tell_error = on_error

@@ -76,15 +76,7 @@ def slices(table: pa.Table, limit: Callable[[str], int | None]) -> Iterator[tupl
                 start += rows.num_rows
 
 
-_FIXED: Final = (
-    native.RKT,
-    native.FLAGS,
-    native.VALUE,
-    native.KEY,
-    native.PARTITION,
-    native.TIMESTAMP,
-    native.OPAQUE,
-)
+_FIXED: Final = (native.RKT, native.FLAGS, native.VALUE, native.KEY, native.PARTITION, native.TIMESTAMP, native.OPAQUE)
 
 
 class Arguments:

@@ -27,12 +27,7 @@ _INFO: Final = {"name": "lines-in", "config": _STORED, "tasks": [_TASK], "type":
 _NEW: Final = {**_INFO, "tasks": []}
 _STATE: Final = {"state": "RUNNING", "worker_id": "127.0.0.1:8083", "version": "0.1.0"}
 _FAILED: Final = {**_STATE, "state": "FAILED", "trace": "Traceback (most recent call last):\n…\nOSError: disk full"}
-STATUS_EXAMPLE: Final = {
-    "name": "lines-in",
-    "connector": _STATE,
-    "tasks": [{"id": 0, **_FAILED}],
-    "type": "source",
-}
+STATUS_EXAMPLE: Final = {"name": "lines-in", "connector": _STATE, "tasks": [{"id": 0, **_FAILED}], "type": "source"}
 
 _EXPAND: Final = {
     "name": "expand",

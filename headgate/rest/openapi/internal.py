@@ -32,5 +32,5 @@ PATHS: Final[Json] = {
             query=[FORWARD],
             description=_STANDALONE,
         ),
-    },
+    }
 }

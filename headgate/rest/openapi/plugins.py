@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headgate.rest.openapi.parts import (
-    PLUGIN,
-    Json,
-    array_of,
-    call,
-    found,
-    json_content,
-    query_flag,
-    query_text,
-    ref,
-)
+from headgate.rest.openapi.parts import PLUGIN, Json, array_of, call, found, json_content, query_flag, query_text, ref
 
 _TAG: Final = "plugins"
 _PLUGIN: Final = {

@@ -123,11 +123,7 @@ SCHEMAS: Final[Json] = {
             "offsets": {
                 "type": "array",
                 "minItems": 1,
-                "items": _record(
-                    "One partition.",
-                    {"partition": _OBJECT_OR_NULL, "offset": _OBJECT_OR_NULL},
-                    "offset",
-                ),
+                "items": _record("One partition.", {"partition": _OBJECT_OR_NULL, "offset": _OBJECT_OR_NULL}, "offset"),
             }
         },
     ),

@@ -8,10 +8,7 @@ from headgate.rest.metrics import CONTENT_TYPE
 from headgate.rest.openapi.parts import LOGGER, Json, array_of, call, empty, found, json_content, query_text, ref
 
 _TAG: Final = "worker"
-_HEALTHY: Final = {
-    "status": "healthy",
-    "message": "Worker has completed startup and is ready to handle requests.",
-}
+_HEALTHY: Final = {"status": "healthy", "message": "Worker has completed startup and is ready to handle requests."}
 _WORKER: Final = {"version": "0.1.0", "commit": "unknown", "kafka_cluster_id": "4L6g3nShT-eMCtK--X86sw"}
 _LEVEL: Final = {"level": "INFO", "last_modified": None}
 _SCOPE: Final = query_text(

@@ -30,11 +30,7 @@ class Validator:
     """`worker` is the worker file, whose converters stand in where a connector names none."""
 
     def __init__(
-        self,
-        plugins: Plugins,
-        worker: Config,
-        secrets: Secrets | None = None,
-        clients: ClientCheck | None = None,
+        self, plugins: Plugins, worker: Config, secrets: Secrets | None = None, clients: ClientCheck | None = None
     ) -> None:
         """Without `clients` no client settings are looked at."""
         self._plugins = plugins

@@ -59,7 +59,7 @@ COMMON: Final = ConfigDef(
 )  # fmt: skip
 
 STANDALONE: Final = COMMON + ConfigDef(
-    Key("offset.storage.file.filename", STRING, importance=HIGH, doc="File that keeps the offsets of sources."),
+    Key("offset.storage.file.filename", STRING, importance=HIGH, doc="File that keeps the offsets of sources.")
 )
 
 DISTRIBUTED: Final = COMMON + ConfigDef(

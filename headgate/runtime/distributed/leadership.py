@@ -28,11 +28,7 @@ class Leadership:
     """On the herder's thread."""
 
     def __init__(
-        self,
-        loop: HerderLoop,
-        stores: Stores,
-        signatures: Signatures,
-        membership: Callable[[], GroupMembership],
+        self, loop: HerderLoop, stores: Stores, signatures: Signatures, membership: Callable[[], GroupMembership]
     ) -> None:
         self._loop = loop
         self._stores = stores
