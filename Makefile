@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 BENCH := PYTHONPATH=$(CURDIR) $(BIN)/python bench
 ARGS ?=
+# Tests and examples start hundreds of Python processes: without bytecode each would compile all of Headgate again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup quickstart cluster test clusters pure check format bench bench-producer bench-burst bench-exactly-once torture docs clean

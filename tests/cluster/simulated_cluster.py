@@ -104,7 +104,7 @@ class SimulatedCluster:
 
     def _check(self, held: Mapping[str, Work]) -> None:
         """After every round."""
-        configured, everything = self.configured, union(held.values())
+        configured, everything, twice = self.configured, union(held.values()), doubled(held)
         assert 0 <= self.delay_ms <= self.max_delay_ms
         given = Work()
         for member, told in self.told.items():
@@ -115,7 +115,8 @@ class SimulatedCluster:
             assert told.assigned & given == NOTHING, "nothing is given twice"
             assert told.revoked - held[member] == NOTHING, "only what is held is revoked"
             given |= told.assigned
-            self._check_movement(held, member, told.revoked & configured - doubled(held))
+            left = (held[member] & configured) - told.revoked
+            _check_movement(left, told.revoked & configured - twice, configured, len(held))
 
     def _check_owners(self, held: Mapping[str, Work], leader: Leader) -> None:
         for member, told in self.told.items():
@@ -126,14 +127,6 @@ class SimulatedCluster:
             for each in told.revoked.connectors:
                 assert leader.owner(each) is None
 
-    def _check_movement(self, held: Mapping[str, Work], member: str, moved: Work) -> None:
-        """What is configured and held by one only is moved for balance, and no more of it than balance demands."""
-        left = (held[member] & self.configured) - self.told[member].revoked
-        if moved.connectors:
-            assert len(left.connectors) >= len(self.configured.connectors) // len(held)
-        if moved.tasks:
-            assert len(left.tasks) >= len(self.configured.tasks) // len(held)
-
     def _check_settled(self) -> None:
         held = {member: worker.held for member, worker in self.workers.items()}
         assert doubled(held) == NOTHING, "nothing is done by two"
@@ -143,6 +136,14 @@ class SimulatedCluster:
             [len(work.tasks) for work in held.values()],
         ):
             assert max(sizes) - min(sizes) <= 1, f"balanced: {sizes}"
+
+
+def _check_movement(left: Work, moved: Work, configured: Work, members: int) -> None:
+    """What is configured and held by one only is moved for balance, and no more of it than balance demands."""
+    if moved.connectors:
+        assert len(left.connectors) >= len(configured.connectors) // members
+    if moved.tasks:
+        assert len(left.tasks) >= len(configured.tasks) // members
 
 
 def doubled(held: Mapping[str, Work]) -> Work:
