@@ -27,25 +27,15 @@ from headgate.storage.config_records import (
     CommitRecord,
     ConfigRecord,
     ConnectorRecord,
-    LoggerRecord,
     Malformed,
     NotJson,
-    RestartRecord,
-    SessionKeyRecord,
     TargetStateRecord,
     TaskCountRecord,
     TaskRecord,
     decode,
     encode,
 )
-from headgate.storage.config_state import (
-    ConfigEvent,
-    ConfigFold,
-    ConfigState,
-    LoggerLevelSet,
-    RestartRequested,
-    TargetStateChanged,
-)
+from headgate.storage.config_state import ConfigFold, ConfigState
 from headgate.storage.topic_log import Log, LogRecord
 from headgate.storage.topic_writer import WriteFailed, Writer
 
@@ -120,20 +110,9 @@ class ConfigLog:
                 self._fold.ignore(record.offset)
             return
         with self._folding:
-            event = self._fold.apply(known, record.offset)
-        if event is not None and self._on_change is not None:
-            self._on_change(self._passing(event))
-
-    def _passing(self, event: ConfigEvent) -> PassingEvent | None:
-        match event:
-            case TargetStateChanged(connector):
-                return TargetChange(connector, self.view().require(connector).target)
-            case RestartRequested(request):
-                return request
-            case LoggerLevelSet(namespace, level):
-                return LevelChange(namespace, level)
-            case _:
-                return None
+            told = self._fold.apply(known, record.offset)
+        if told and self._on_change is not None:
+            self._on_change(_passing(known))
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
@@ -146,12 +125,10 @@ class ConfigLog:
     def put_connector(self, name: str, config: Config, target: TargetState | None = None) -> None:
         """Create or replace. The target state comes first: a crash in between must not start what shall be stopped."""
         state = [] if target is None else [TargetStateRecord(name, target)]
-        with self._step() as deadline:
-            self._lead([*state, ConnectorRecord(name, config)], deadline)
+        self._lead(*state, ConnectorRecord(name, config))
 
     def remove_connector(self, name: str) -> None:
-        with self._step() as deadline:
-            self._lead([ConnectorRecord(name, None), TargetStateRecord(name, None)], deadline)
+        self._lead(ConnectorRecord(name, None), TargetStateRecord(name, None))
 
     def put_tasks(self, name: str, configs: Sequence[Config]) -> None:
         """Raises ConnectorNotFound. The commit is a step of its own: no worker may see it before all the tasks."""
@@ -159,8 +136,8 @@ class ConfigLog:
             self._read(deadline)
             self.view().require(name)
             if configs:
-                self._lead([TaskRecord(TaskId(name, n), each) for n, each in enumerate(configs)], deadline)
-            self._lead([CommitRecord(name, len(configs))], deadline)
+                self._write_as_leader([TaskRecord(TaskId(name, n), each) for n, each in enumerate(configs)], deadline)
+            self._write_as_leader([CommitRecord(name, len(configs))], deadline)
 
     def put_target_state(self, name: str, target: TargetState) -> None:
         """Any worker may. Raises ConnectorNotFound."""
@@ -169,22 +146,19 @@ class ConfigLog:
             self._write(TargetStateRecord(name, target), deadline)
 
     def put_restart_request(self, request: RestartRequest) -> None:
-        with self._step() as deadline:
-            self._lead([RestartRecord(request)], deadline)
+        self._lead(request)
 
     def put_task_count(self, name: str, count: int) -> None:
         """KIP-618: the tasks before the current ones have been fenced."""
-        with self._step() as deadline:
-            self._lead([TaskCountRecord(name, count)], deadline)
+        self._lead(TaskCountRecord(name, count))
 
     def put_session_key(self, key: SessionKey) -> None:
-        with self._step() as deadline:
-            self._lead([SessionKeyRecord(key)], deadline)
+        self._lead(key)
 
     def put_logger_level(self, namespace: str, level: str) -> None:
         """Any worker may."""
         with self._step() as deadline:
-            self._write(LoggerRecord(namespace, level), deadline)
+            self._write(LevelChange(namespace, level), deadline)
 
     @contextmanager
     def _step(self) -> Iterator[float]:
@@ -197,7 +171,11 @@ class ConfigLog:
         finally:
             self._writing.release()
 
-    def _lead(self, records: Sequence[ConfigRecord], deadline: float) -> None:
+    def _lead(self, *records: ConfigRecord) -> None:
+        with self._step() as deadline:
+            self._write_as_leader(records, deadline)
+
+    def _write_as_leader(self, records: Sequence[ConfigRecord], deadline: float) -> None:
         """What only the leader may write: one transaction where there are any, else one after the other."""
         entries = [encode(each) for each in records]
         if not self._transactional:
@@ -225,6 +203,16 @@ class ConfigLog:
 
     def _read(self, deadline: float) -> None:
         self._topic_log.read_to_end(_left(deadline))
+
+
+def _passing(record: ConfigRecord) -> PassingEvent | None:
+    match record:
+        case TargetStateRecord(connector, TargetState() as target):
+            return TargetChange(connector, target)
+        case RestartRequest() | LevelChange():
+            return record
+        case _:
+            return None
 
 
 def _left(deadline: float) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
 from headgate.java.json import dumps, strict_loads
-from headgate.model import Config, RestartRequest, SessionKey, TargetState, TaskId
+from headgate.model import Config, LevelChange, RestartRequest, SessionKey, TargetState, TaskId
 
 
 class NotJson(ValueError):
@@ -51,11 +51,6 @@ class CommitRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class RestartRecord:
-    request: RestartRequest
-
-
-@dataclass(frozen=True, slots=True)
 class TaskCountRecord:
     """KIP-618: so many tasks may have to be fenced before the next ones start."""
 
@@ -63,26 +58,15 @@ class TaskCountRecord:
     tasks: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionKeyRecord:
-    key: SessionKey
-
-
-@dataclass(frozen=True, slots=True)
-class LoggerRecord:
-    namespace: str
-    level: str
-
-
 ConfigRecord = (
     TargetStateRecord
     | ConnectorRecord
     | TaskRecord
     | CommitRecord
-    | RestartRecord
+    | RestartRequest
     | TaskCountRecord
-    | SessionKeyRecord
-    | LoggerRecord
+    | SessionKey
+    | LevelChange
 )
 
 _TARGET: Final = "target-state-"
@@ -114,16 +98,15 @@ def _tree(record: ConfigRecord) -> tuple[str, Mapping[str, Any] | None]:
             return f"{_TASK}{task.connector}-{task.task}", {"properties": config}
         case CommitRecord(connector, tasks):
             return _COMMIT + connector, {"tasks": tasks}
-        case RestartRecord(request):
-            flags = {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
-            return _RESTART + request.connector, flags
+        case RestartRequest(connector, include_tasks, only_failed):
+            return _RESTART + connector, {"include-tasks": include_tasks, "only-failed": only_failed}
         case TaskCountRecord(connector, count):
             return _COUNT + connector, None if count is None else {"task-count": count}
-        case SessionKeyRecord(key):
-            text = base64.b64encode(key.key).decode()
-            return _SESSION, {"key": text, "algorithm": key.algorithm, "creation-timestamp": key.created_ms}
-        case LoggerRecord(namespace, level):
-            return _LOGGER + namespace, {"level": level}
+        case SessionKey(key, algorithm, created):
+            text = base64.b64encode(key).decode()
+            return _SESSION, {"key": text, "algorithm": algorithm, "creation-timestamp": created}
+        case LevelChange(logger, level):
+            return _LOGGER + logger, {"level": level}
 
 
 def _states(target: TargetState) -> Mapping[str, str]:
@@ -180,9 +163,7 @@ def _commit(connector: str, tree: Any) -> ConfigRecord:
 
 def _restart(connector: str, tree: Any) -> ConfigRecord:
     fields = _object(tree)
-    return RestartRecord(
-        RestartRequest(connector, fields.get("include-tasks") is True, fields.get("only-failed") is True)
-    )
+    return RestartRequest(connector, fields.get("include-tasks") is True, fields.get("only-failed") is True)
 
 
 def _task_count(connector: str, tree: Any) -> ConfigRecord:
@@ -195,16 +176,16 @@ def _session_key(_: str, tree: Any) -> ConfigRecord:
     if not isinstance(key, str) or not isinstance(algorithm, str) or not _whole(created):
         raise Malformed("it has not the three fields of a session key")
     try:
-        return SessionKeyRecord(SessionKey(base64.b64decode(key, validate=True), algorithm, created))
+        return SessionKey(base64.b64decode(key, validate=True), algorithm, created)
     except binascii.Error as error:
         raise Malformed(f"the session key is not base64: {error}") from None
 
 
-def _logger(namespace: str, tree: Any) -> ConfigRecord:
+def _logger(logger: str, tree: Any) -> ConfigRecord:
     level = _object(tree).get("level")
     if not isinstance(level, str):
         raise Malformed("its level is no text")
-    return LoggerRecord(namespace, level)
+    return LevelChange(logger, level)
 
 
 _KINDS: Final[Mapping[str, Callable[[str, Any], ConfigRecord]]] = {

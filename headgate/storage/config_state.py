@@ -10,15 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from headgate.model import Config, RestartRequest, SessionKey, TargetState, TaskId
+from headgate.model import Config, LevelChange, RestartRequest, SessionKey, TargetState
 from headgate.runtime.view import ClusterView, ConnectorView
 from headgate.storage.config_records import (
     CommitRecord,
     ConfigRecord,
     ConnectorRecord,
-    LoggerRecord,
-    RestartRecord,
-    SessionKeyRecord,
     TargetStateRecord,
     TaskCountRecord,
     TaskRecord,
@@ -51,58 +48,6 @@ class ConfigState:
     def generation(self, connector: str) -> int:
         """Counts the sets of task configs seen since the start: equal numbers, equal task configs."""
         return self.generations.get(connector, 0)
-
-
-# --- what a record changed, for whoever acts upon it ------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectorUpdated:
-    connector: str
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectorRemoved:
-    connector: str
-
-
-@dataclass(frozen=True, slots=True)
-class TasksUpdated:
-    connector: str
-    tasks: tuple[TaskId, ...]
-    """Those that were applied: none if the set was incomplete."""
-
-
-@dataclass(frozen=True, slots=True)
-class TargetStateChanged:
-    connector: str
-
-
-@dataclass(frozen=True, slots=True)
-class SessionKeyUpdated:
-    key: SessionKey
-
-
-@dataclass(frozen=True, slots=True)
-class RestartRequested:
-    request: RestartRequest
-
-
-@dataclass(frozen=True, slots=True)
-class LoggerLevelSet:
-    namespace: str
-    level: str
-
-
-ConfigEvent = (
-    ConnectorUpdated
-    | ConnectorRemoved
-    | TasksUpdated
-    | TargetStateChanged
-    | SessionKeyUpdated
-    | RestartRequested
-    | LoggerLevelSet
-)
 
 
 @dataclass(slots=True)
@@ -156,8 +101,8 @@ class ConfigFold:
         self._offset = offset + 1
         self._state = None
 
-    def apply(self, record: ConfigRecord, offset: int) -> ConfigEvent | None:
-        """What to tell whoever listens, if anything."""
+    def apply(self, record: ConfigRecord, offset: int) -> bool:
+        """Whether whoever listens has to hear of it."""
         self.ignore(offset)
         match record:
             case TargetStateRecord(connector, target):
@@ -166,69 +111,61 @@ class ConfigFold:
                 return self._connector(connector, config)
             case TaskRecord(task, config):
                 self._held.setdefault(task.connector, {})[task.task] = config
-                return None
+                return False
             case CommitRecord(connector, tasks):
                 return self._commit(connector, tasks)
-            case RestartRecord(request):
-                return RestartRequested(request)
             case TaskCountRecord(connector, count):
                 self._count(connector, count)
-                return None
-            case SessionKeyRecord(key):
-                self._session_key = key
-                return SessionKeyUpdated(key)
-            case LoggerRecord(namespace, level):
-                return LoggerLevelSet(namespace, level)
+                return False
+            case SessionKey():
+                self._session_key = record
+                return True
+            case RestartRequest() | LevelChange():
+                return True
 
-    def _target(self, connector: str, target: TargetState | None) -> ConfigEvent | None:
+    def _target(self, connector: str, target: TargetState | None) -> bool:
         known = connector in self._connectors
         if target is None:
             # Deleting a connector deletes its config, too: that is what is told.
             self._targets.pop(connector, None)
             if known:
                 self._targets[connector] = _DEFAULT
-            return None
+            return False
         before = self._targets.get(connector)
         self._targets[connector] = target
-        return TargetStateChanged(connector) if known and before is not target else None
+        return known and before is not target
 
-    def _connector(self, name: str, config: Config | None) -> ConfigEvent:
+    def _connector(self, name: str, config: Config | None) -> bool:
         if config is None:
             self._forget(name)
-            return ConnectorRemoved(name)
-        known = self._connectors.get(name)
-        if known is None:
+        elif name in self._connectors:
+            self._connectors[name].config = config
+        else:
             self._connectors[name] = _Connector(config)
             self._targets.setdefault(name, _DEFAULT)
-        else:
-            known.config = config
-        return ConnectorUpdated(name)
+        return True
 
     def _forget(self, name: str) -> None:
         """Its target state and task count record go with records of their own."""
         self._connectors.pop(name, None)
         self._held.pop(name, None)
 
-    def _commit(self, name: str, count: int) -> ConfigEvent | None:
+    def _commit(self, name: str, count: int) -> bool:
         connector = self._connectors.get(name)
         if connector is None:
             self._forget(name)  # left over from a connector that was deleted
-            return None
+            return False
         # Always cleared: after an incomplete set, only a completely new one counts.
         held = self._held.pop(name, {})
-        applied: tuple[TaskId, ...] = ()
         # More than are asked for are no sign of trouble: compaction keeps the last config of tasks that are no more.
-        if all(number in held for number in range(count)):
+        connector.consistent = all(number in held for number in range(count))
+        if connector.consistent:
             connector.tasks = tuple(held[number] for number in range(count))
             connector.applied = connector.config
-            connector.consistent = True
             self._generations[name] = self._generations.get(name, 0) + 1
-            applied = tuple(TaskId(name, number) for number in range(count))
-        else:
-            connector.consistent = False
         connector.task_count = count
         self._pending_fencing.add(name)
-        return TasksUpdated(name, applied)
+        return True
 
     def _count(self, connector: str, count: int | None) -> None:
         if count is None:

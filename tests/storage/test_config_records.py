@@ -7,16 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.model import RestartRequest, SessionKey, TargetState, TaskId
+from headgate.model import LevelChange, RestartRequest, SessionKey, TargetState, TaskId
 from headgate.storage.config_records import (
     CommitRecord,
     ConfigRecord,
     ConnectorRecord,
-    LoggerRecord,
     Malformed,
     NotJson,
-    RestartRecord,
-    SessionKeyRecord,
     TargetStateRecord,
     TaskCountRecord,
     TaskRecord,
@@ -41,18 +38,18 @@ SAMPLES: list[tuple[ConfigRecord, bytes, bytes | None]] = [
     (CommitRecord("a", 1), b"commit-a", b'{"tasks":1}'),
     (CommitRecord("a", 0), b"commit-a", b'{"tasks":0}'),
     (
-        RestartRecord(RestartRequest("a", include_tasks=True, only_failed=False)),
+        RestartRequest("a", include_tasks=True, only_failed=False),
         b"restart-connector-a",
         b'{"include-tasks":true,"only-failed":false}',
     ),
     (TaskCountRecord("a", 3), b"tasks-fencing-a", b'{"task-count":3}'),
     (TaskCountRecord("a", None), b"tasks-fencing-a", None),
     (
-        SessionKeyRecord(KEY),
+        KEY,
         b"session-key",
         b'{"key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=","algorithm":"HmacSHA256",%s' % CREATED,
     ),
-    (LoggerRecord("org.apache", "debug"), b"logger-cluster-org.apache", b'{"level":"debug"}'),
+    (LevelChange("org.apache", "debug"), b"logger-cluster-org.apache", b'{"level":"debug"}'),
 ]
 
 
@@ -72,10 +69,10 @@ RECORDS = st.one_of(
     st.builds(TargetStateRecord, TEXTS, st.none() | st.sampled_from(TargetState)),
     st.builds(TaskRecord, st.builds(TaskId, TEXTS, COUNTS), CONFIGS),
     st.builds(CommitRecord, TEXTS, COUNTS),
-    st.builds(RestartRecord, st.builds(RestartRequest, TEXTS, st.booleans(), st.booleans())),
+    st.builds(RestartRequest, TEXTS, st.booleans(), st.booleans()),
     st.builds(TaskCountRecord, TEXTS, st.none() | COUNTS),
-    st.builds(SessionKeyRecord, st.builds(SessionKey, st.binary(max_size=64), TEXTS, st.integers(0, 2**63 - 1))),
-    st.builds(LoggerRecord, TEXTS, TEXTS),
+    st.builds(SessionKey, st.binary(max_size=64), TEXTS, st.integers(0, 2**63 - 1)),
+    st.builds(LevelChange, TEXTS, TEXTS),
 )
 
 
@@ -103,7 +100,7 @@ def test_any_bytes_are_a_record_or_one_of_two_errors(key: bytes, value: bytes | 
     [
         (b"connector-target-state-a", ConnectorRecord),
         (b"target-state-connector-a", TargetStateRecord),
-        (b"restart-connector-connector-a", RestartRecord),
+        (b"restart-connector-connector-a", RestartRequest),
         (b"tasks-fencing-a", TaskCountRecord),
         (b"connector-", ConnectorRecord),
         (b"connector-a\xc3\xa4/%", ConnectorRecord),
@@ -131,7 +128,7 @@ def test_the_newer_field_of_a_target_state_counts_if_it_is_text(value: bytes, ta
 
 @pytest.mark.parametrize("value", [b"{}", b'{"include-tasks":"true"}', b'{"include-tasks":1,"only-failed":null}'])
 def test_what_a_restart_request_does_not_say_is_false(value: bytes) -> None:
-    assert decode(b"restart-connector-a", value) == RestartRecord(RestartRequest("a", False, False))
+    assert decode(b"restart-connector-a", value) == RestartRequest("a", False, False)
 
 
 def test_properties_without_a_value_are_left_out() -> None:
@@ -180,5 +177,5 @@ def test_what_no_worker_writes_is_malformed(key: bytes | None, value: bytes | No
 
 
 def test_a_session_key_is_not_shown() -> None:
-    assert "AAEC" not in repr(SessionKeyRecord(KEY))
+    assert "AAEC" not in repr(KEY)
     assert repr(KEY.key) not in repr(KEY)
