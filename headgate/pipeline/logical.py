@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from headgate.api import DataError, Schema
+from headgate.api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
 from headgate.java.dates.civil import DAY_MS
 
 _EPOCH_DAY: Final = dt.date(1970, 1, 1).toordinal()
@@ -88,3 +90,25 @@ def decimal_of_bytes(schema: Schema, data: bytes) -> Decimal:
         raise DataError("Zero length Decimal")
     unscaled = int.from_bytes(data, "big", signed=True)
     return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale_of(schema)))
+
+
+TO_NUMBER: Final[Mapping[str, Callable[[Any], int]]] = {
+    DATE_NAME: days_of,
+    TIME_NAME: ms_of_time,
+    TIMESTAMP_NAME: ms_of,
+}
+_OF_NUMBER: Final[Mapping[str, Callable[[int], Any]]] = {
+    DATE_NAME: date_of,
+    TIME_NAME: time_of,
+    TIMESTAMP_NAME: datetime_of,
+}
+
+
+def to_base(schema: Schema) -> Callable[[Any], Any] | None:
+    """How values of this type become what they are stored as; None for one that is not logical."""
+    return partial(bytes_of_decimal, schema) if schema.name == DECIMAL_NAME else TO_NUMBER.get(schema.name or "")
+
+
+def of_base(schema: Schema) -> Callable[[Any], Any] | None:
+    """The way back."""
+    return partial(decimal_of_bytes, schema) if schema.name == DECIMAL_NAME else _OF_NUMBER.get(schema.name or "")

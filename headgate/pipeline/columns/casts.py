@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from headgate.api import SchemaType
 from headgate.pipeline.columns.frame import Column, NotByColumns, is_text
 from headgate.pipeline.columns.shown import shown
+from headgate.pipeline.schema_parts import BITS
 
 _EXACT: Final = 2.0**53
 _INTEGER: Final = r"\A-?[0-9]{1,18}\z"
@@ -65,10 +66,7 @@ def _require(fits: Column, otherwise: str) -> None:
 
 
 _CASTS: Final[Mapping[SchemaType, Callable[[Column], Column]]] = {
-    SchemaType.INT8: _to_integer(8),
-    SchemaType.INT16: _to_integer(16),
-    SchemaType.INT32: _to_integer(32),
-    SchemaType.INT64: _to_integer(64),
+    **{kind: _to_integer(bits) for kind, bits in BITS.items()},
     SchemaType.FLOAT64: _to_float,
     SchemaType.BOOLEAN: _to_boolean,
     SchemaType.STRING: shown,

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
-from headgate.api import ConfigDef, Converter, DataError, HeaderConverter, Schema, SchemaType
+from headgate.api import DataError, Schema, SchemaType
 from headgate.api.schema import BOOLEAN
-from headgate.pipeline.converters.type_key import CONVERTER_TYPE
+from headgate.pipeline.converters.any_part import AnyPartConverter
 from headgate.pipeline.text import java_class
 
 _SCHEMA: Final = BOOLEAN.as_optional()
 _VALUES: Final = {b"\x01": True, b"\x00": False}
 
 
-class BooleanConverter(Converter, HeaderConverter):
+class BooleanConverter(AnyPartConverter):
     aliases = ("org.apache.kafka.connect.converters.BooleanConverter",)
-    config = ConfigDef(CONVERTER_TYPE)
-
-    def configure(self, config: Mapping[str, str], *, is_key: bool | None = None) -> None:
-        self.settings = self.config.parse(config)
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         if schema is not None and schema.type is not SchemaType.BOOLEAN:
@@ -36,9 +31,3 @@ class BooleanConverter(Converter, HeaderConverter):
         if data not in _VALUES:
             raise DataError("Failed to deserialize boolean: ")
         return _SCHEMA, _VALUES[data]
-
-    def from_connect_header(self, topic: str, key: str, schema: Schema | None, value: Any) -> bytes | None:
-        return self.from_connect(topic, schema, value)
-
-    def to_connect_header(self, topic: str, key: str, data: bytes | None) -> tuple[Schema | None, Any]:
-        return self.to_connect(topic, data)

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from headgate.api import ConfigDef, Converter, DataError, HeaderConverter, Schema, SchemaType
+from headgate.api import DataError, Schema, SchemaType
 from headgate.api.schema import OPTIONAL_BYTES
-from headgate.pipeline.converters.type_key import CONVERTER_TYPE
+from headgate.pipeline.converters.any_part import AnyPartConverter
 from headgate.pipeline.text import java_class
 
 
-class ByteArrayConverter(Converter, HeaderConverter):
+class ByteArrayConverter(AnyPartConverter):
     aliases = ("org.apache.kafka.connect.converters.ByteArrayConverter",)
-    config = ConfigDef(CONVERTER_TYPE)
-
-    def configure(self, config: Mapping[str, str], *, is_key: bool | None = None) -> None:
-        self.settings = self.config.parse(config)
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         if schema is not None and schema.type is not SchemaType.BYTES:
@@ -29,9 +24,3 @@ class ByteArrayConverter(Converter, HeaderConverter):
 
     def to_connect(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
         return OPTIONAL_BYTES, data
-
-    def from_connect_header(self, topic: str, key: str, schema: Schema | None, value: Any) -> bytes | None:
-        return self.from_connect(topic, schema, value)
-
-    def to_connect_header(self, topic: str, key: str, data: bytes | None) -> tuple[Schema | None, Any]:
-        return self.to_connect(topic, data)

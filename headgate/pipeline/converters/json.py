@@ -15,17 +15,14 @@ from headgate.api import (
     LOW,
     STRING,
     ConfigDef,
-    Converter,
     DataError,
-    HeaderConverter,
     Key,
     Schema,
-    one_of_any_case,
 )
 from headgate.java.json import MISSING, dumps, exact_loads, loads, quick_dumps
+from headgate.pipeline.converters.any_part import CONVERTER_TYPE, AnyPartConverter
 from headgate.pipeline.converters.json_schema import has_decimal, schema_from_tree, schema_tree
-from headgate.pipeline.converters.json_value import Options, from_tree, to_tree
-from headgate.pipeline.converters.type_key import CONVERTER_TYPE
+from headgate.pipeline.converters.json_value import DECIMAL_FORMAT, Options, from_tree, to_tree
 
 _NOT_AN_ENVELOPE: Final = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '
@@ -39,7 +36,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class JsonConverter(Converter, HeaderConverter):
+class JsonConverter(AnyPartConverter):
     aliases = ("org.apache.kafka.connect.json.JsonConverter",)
     config = ConfigDef(
         CONVERTER_TYPE,
@@ -52,14 +49,7 @@ class JsonConverter(Converter, HeaderConverter):
             importance=HIGH,
             doc="With schemas.enable: the schema, as JSON, of all that is read; there is no envelope then.",
         ),
-        Key(
-            "decimal.format",
-            STRING,
-            default="BASE64",
-            validator=one_of_any_case("NUMERIC", "BASE64"),
-            importance=LOW,
-            doc="How decimals are written. Both are understood when reading.",
-        ),
+        DECIMAL_FORMAT,
         Key(
             "replace.null.with.default",
             BOOLEAN,
@@ -70,7 +60,7 @@ class JsonConverter(Converter, HeaderConverter):
     )
 
     def configure(self, config: Mapping[str, str], *, is_key: bool | None = None) -> None:
-        self.settings = self.config.parse(config)
+        super().configure(config, is_key=is_key)
         self._envelope: bool = self.settings["schemas.enable"]
         self._options = Options(
             numeric_decimals=self.settings["decimal.format"].upper() == "NUMERIC",
@@ -114,12 +104,6 @@ class JsonConverter(Converter, HeaderConverter):
         schema, exact = self._schema(tree["schema"])
         payload = _parsed(exact_loads, data)["payload"] if exact else tree["payload"]
         return schema, from_tree(schema, payload, self._options)
-
-    def from_connect_header(self, topic: str, key: str, schema: Schema | None, value: Any) -> bytes | None:
-        return self.from_connect(topic, schema, value)
-
-    def to_connect_header(self, topic: str, key: str, data: bytes | None) -> tuple[Schema | None, Any]:
-        return self.to_connect(topic, data)
 
     def _payload(self, schema: Schema | None, value: Any) -> bytes:
         try:

@@ -10,20 +10,12 @@ from headgate.api import DataError, Field, Schema, SchemaType
 from headgate.api.schema import DECIMAL_NAME
 from headgate.java.numbers import wrap
 from headgate.pipeline.converters.json_value import Options, from_tree, to_tree
+from headgate.pipeline.schema_parts import inner
 
 _NAMES: Final[Mapping[SchemaType, str]] = {
-    SchemaType.BOOLEAN: "boolean",
-    SchemaType.INT8: "int8",
-    SchemaType.INT16: "int16",
-    SchemaType.INT32: "int32",
-    SchemaType.INT64: "int64",
+    **{kind: kind.value.lower() for kind in SchemaType},
     SchemaType.FLOAT32: "float",
     SchemaType.FLOAT64: "double",
-    SchemaType.STRING: "string",
-    SchemaType.BYTES: "bytes",
-    SchemaType.ARRAY: "array",
-    SchemaType.MAP: "map",
-    SchemaType.STRUCT: "struct",
 }
 _TYPES: Final[Mapping[str, SchemaType]] = {name: kind for kind, name in _NAMES.items()}
 
@@ -56,9 +48,7 @@ def schema_from_tree(tree: Any, options: Options) -> Schema | None:
 
 def has_decimal(schema: Schema) -> bool:
     """Whether numbers of this schema must be read digit by digit."""
-    inner = [member.schema for member in schema.fields]
-    inner += [each for each in (schema.key_schema, schema.value_schema) if each is not None]
-    return schema.name == DECIMAL_NAME or any(map(has_decimal, inner))
+    return schema.name == DECIMAL_NAME or any(map(has_decimal, inner(schema)))
 
 
 def _schema(tree: Any, options: Options) -> Schema:

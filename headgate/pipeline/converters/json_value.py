@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from headgate.api import DataError, Schema, SchemaType, Struct
+from headgate.api import LOW, STRING, DataError, Key, Schema, SchemaType, Struct, one_of_any_case
 from headgate.api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME, validate_value
 from headgate.java.json import MISSING, plain
 from headgate.java.numbers import float32, widened, wrap
 from headgate.pipeline import logical
+from headgate.pipeline.schema_parts import BITS
 from headgate.pipeline.text import java_class
 
-_BITS: Final = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32, SchemaType.INT64: 64}
 _MAX_DIGITS: Final = 1100
 _BYTES: Final = (bytes, bytearray, memoryview)
 _SCALARS: Final[Mapping[SchemaType, type]] = {
@@ -26,6 +26,16 @@ _SCALARS: Final[Mapping[SchemaType, type]] = {
     SchemaType.FLOAT32: float,
     SchemaType.FLOAT64: float,
 }
+
+
+DECIMAL_FORMAT: Final = Key(
+    "decimal.format",
+    STRING,
+    default="BASE64",
+    validator=one_of_any_case("NUMERIC", "BASE64"),
+    importance=LOW,
+    doc="How decimals are written. Both are understood when reading.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +86,8 @@ def _schemaless_tree(value: Any, options: Options) -> Any:
 
 def _typed_tree(schema: Schema, value: Any, options: Options) -> Any:
     kind = schema.type
-    if kind in _BITS:
-        if isinstance(value, int) and not isinstance(value, bool) and wrap(value, _BITS[kind]) == value:
+    if kind in BITS:
+        if isinstance(value, int) and not isinstance(value, bool) and wrap(value, BITS[kind]) == value:
             return value
     elif kind in _SCALARS:
         if kind is SchemaType.FLOAT32 and isinstance(value, float):
@@ -100,12 +110,10 @@ def _typed_tree(schema: Schema, value: Any, options: Options) -> Any:
 
 
 def _map_tree(schema: Schema, value: Mapping[Any, Any], options: Options) -> Any:
-    assert schema.key_schema is not None  # Schema insists
-    pairs = [
-        [to_tree(schema.key_schema, key, options), to_tree(schema.value_schema, item, options)]
-        for key, item in value.items()
-    ]
-    if schema.key_schema.type is not SchemaType.STRING:
+    keys, items = schema.key_schema, schema.value_schema
+    assert keys is not None  # Schema insists
+    pairs = [[to_tree(keys, key, options), to_tree(items, item, options)] for key, item in value.items()]
+    if keys.type is not SchemaType.STRING:
         return pairs
     return {"null" if key is None else key: item for key, item in pairs}
 
@@ -185,7 +193,7 @@ def node_type(node: Any) -> str:
 def _read_integer(schema: Schema, node: Any, options: Options) -> int:
     if node_type(node) != "NUMBER" or (isinstance(node, Decimal) and node.adjusted() > _MAX_DIGITS):
         return 0  # so many zeros in front of the point leave no bit below
-    return wrap(int(node), _BITS[schema.type])
+    return wrap(int(node), BITS[schema.type])
 
 
 def _read_float(schema: Schema, node: Any, options: Options) -> float:
@@ -208,11 +216,12 @@ def _read_array(schema: Schema, node: Any, options: Options) -> list[Any]:
 
 
 def _read_map(schema: Schema, node: Any, options: Options) -> dict[Any, Any]:
-    assert schema.key_schema is not None  # Schema insists
-    if schema.key_schema.type is SchemaType.STRING:
+    keys, items = schema.key_schema, schema.value_schema
+    assert keys is not None  # Schema insists
+    if keys.type is SchemaType.STRING:
         if not isinstance(node, dict):
             raise DataError(f"Maps with string fields should be encoded as JSON objects, but found {node_type(node)}")
-        return {key: from_tree(schema.value_schema, item, options) for key, item in node.items()}
+        return {key: from_tree(items, item, options) for key, item in node.items()}
     if not isinstance(node, list):
         raise DataError(
             f"Maps with non-string fields should be encoded as JSON array of tuples, but found {node_type(node)}"
@@ -223,8 +232,7 @@ def _read_map(schema: Schema, node: Any, options: Options) -> dict[Any, Any]:
             raise DataError(f"Found invalid map entry instead of array tuple: {node_type(entry)}")
         if len(entry) != 2:
             raise DataError(f"Found invalid map entry, expected length 2 but found :{len(entry)}")
-        key = from_tree(schema.key_schema, entry[0], options)
-        result[key] = from_tree(schema.value_schema, entry[1], options)
+        result[from_tree(keys, entry[0], options)] = from_tree(items, entry[1], options)
     return result
 
 
@@ -246,7 +254,7 @@ def _read_struct(schema: Schema, node: Any, options: Options) -> Struct:
 
 
 _READ: Final[Mapping[SchemaType, Callable[[Schema, Any, Options], Any]]] = {
-    **dict.fromkeys(_BITS, _read_integer),
+    **dict.fromkeys(BITS, _read_integer),
     SchemaType.FLOAT32: _read_float,
     SchemaType.FLOAT64: _read_float,
     SchemaType.BOOLEAN: lambda _, node, __: node is True,

@@ -6,10 +6,10 @@ import struct
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from headgate.api import ConfigDef, Converter, DataError, HeaderConverter, Schema, SchemaType
+from headgate.api import DataError, Schema, SchemaType
 from headgate.api import schema as schemas
 from headgate.java.numbers import float32
-from headgate.pipeline.converters.type_key import CONVERTER_TYPE
+from headgate.pipeline.converters.any_part import AnyPartConverter
 from headgate.pipeline.text import java_class
 
 _CLASSES: Final[Mapping[SchemaType, str]] = {
@@ -22,10 +22,9 @@ _CLASSES: Final[Mapping[SchemaType, str]] = {
 }
 
 
-class NumberConverter(Converter, HeaderConverter):
+class NumberConverter(AnyPartConverter):
     """What they share. Python's numbers have no size: without a schema, every one that fits is taken."""
 
-    config = ConfigDef(CONVERTER_TYPE)
     word: ClassVar[str]
     """The type in messages."""
     layout: ClassVar[struct.Struct]
@@ -36,9 +35,6 @@ class NumberConverter(Converter, HeaderConverter):
     def narrow(value: Any) -> Any:
         """What is packed; only floats are made to fit."""
         return value
-
-    def configure(self, config: Mapping[str, str], *, is_key: bool | None = None) -> None:
-        self.settings = self.config.parse(config)
 
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         if value is None:
@@ -58,12 +54,6 @@ class NumberConverter(Converter, HeaderConverter):
         if len(data) != self.layout.size:
             raise DataError(f"Failed to deserialize {self.word}: ")
         return self.schema, self.layout.unpack(data)[0]
-
-    def from_connect_header(self, topic: str, key: str, schema: Schema | None, value: Any) -> bytes | None:
-        return self.from_connect(topic, schema, value)
-
-    def to_connect_header(self, topic: str, key: str, data: bytes | None) -> tuple[Schema | None, Any]:
-        return self.to_connect(topic, data)
 
 
 class ShortConverter(NumberConverter):

@@ -6,14 +6,14 @@ import codecs
 from collections.abc import Mapping
 from typing import Any
 
-from headgate.api import HIGH, STRING, ConfigDef, ConfigError, Converter, HeaderConverter, Key, Schema
+from headgate.api import HIGH, STRING, ConfigDef, ConfigError, Key, Schema
 from headgate.api.schema import OPTIONAL_STRING
 from headgate.java.text import decode_utf8
-from headgate.pipeline.converters.type_key import CONVERTER_TYPE
+from headgate.pipeline.converters.any_part import CONVERTER_TYPE, AnyPartConverter
 from headgate.pipeline.text import text
 
 
-class StringConverter(Converter, HeaderConverter):
+class StringConverter(AnyPartConverter):
     aliases = ("org.apache.kafka.connect.storage.StringConverter",)
     config = ConfigDef(
         CONVERTER_TYPE,
@@ -27,7 +27,7 @@ class StringConverter(Converter, HeaderConverter):
     )
 
     def configure(self, config: Mapping[str, str], *, is_key: bool | None = None) -> None:
-        self.settings = self.config.parse(config)
+        super().configure(config, is_key=is_key)
         name = self.settings["converter.encoding"]
         try:
             self._codec = codecs.lookup(name).name
@@ -55,9 +55,3 @@ class StringConverter(Converter, HeaderConverter):
         if self._codec == "utf-16" and not data.startswith((codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)):
             return OPTIONAL_STRING, data.decode("utf-16-be", errors="replace")
         return OPTIONAL_STRING, data.decode(self._codec, errors="replace")
-
-    def from_connect_header(self, topic: str, key: str, schema: Schema | None, value: Any) -> bytes | None:
-        return self.from_connect(topic, schema, value)
-
-    def to_connect_header(self, topic: str, key: str, data: bytes | None) -> tuple[Schema | None, Any]:
-        return self.to_connect(topic, data)

@@ -11,6 +11,7 @@ import pyarrow.types as kinds
 
 from headgate.api import ConnectError, Schema, Struct
 from headgate.api import schema as schemas
+from headgate.pipeline.schema_parts import inner
 
 Make = Callable[[Any], Any]
 
@@ -73,21 +74,19 @@ def _members(kind: pa.StructType, where: str) -> list[pa.Field]:
 def typed(kind: pa.DataType, schema: Schema) -> Make | None:
     """How a value out of Arrow becomes one of the schema, which has this type; None: it is one already."""
     if kinds.is_struct(kind):
-        inner = [typed(field.type, member.schema) for field, member in zip(kind, schema.fields, strict=True)]
+        makes = [typed(field.type, each) for field, each in zip(kind, inner(schema), strict=True)]
         names = [field.name for field in kind]
 
         def struct(value: Any) -> Any:
             items = [value[name] for name in names]
-            return Struct.of(schema, [_done(each, item) for each, item in zip(inner, items, strict=True)])
+            return Struct.of(schema, [_done(make, item) for make, item in zip(makes, items, strict=True)])
 
         return struct
     if kinds.is_list(kind):
-        assert schema.value_schema is not None  # Schema insists, here and below
-        return _list(typed(kind.value_type, schema.value_schema))
+        return _list(typed(kind.value_type, *inner(schema)))
     if kinds.is_map(kind):
-        assert schema.key_schema is not None
-        assert schema.value_schema is not None
-        return _map(typed(kind.key_type, schema.key_schema), typed(kind.item_type, schema.value_schema))
+        keys, items = inner(schema)
+        return _map(typed(kind.key_type, keys), typed(kind.item_type, items))
     if kinds.is_timestamp(kind):
         return lambda value: value.astimezone(dt.UTC) if value.tzinfo else value.replace(tzinfo=dt.UTC)
     return None

@@ -18,6 +18,7 @@ import pyarrow.types as kinds
 from headgate.api import DataError, Schema, SchemaType, Struct
 from headgate.api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
 from headgate.pipeline.logical import scale_of
+from headgate.pipeline.schema_parts import inner
 
 NULL: Final = pa.null()
 TEXT: Final = pa.string()
@@ -52,12 +53,9 @@ def type_of(schema: Schema) -> pa.DataType:
     if schema.type is SchemaType.STRUCT:
         return pa.struct([(member.name, type_of(member.schema)) for member in schema.fields])
     if schema.type is SchemaType.ARRAY:
-        assert schema.value_schema is not None  # Schema insists, here and below
-        return pa.list_(type_of(schema.value_schema))
+        return pa.list_(*map(type_of, inner(schema)))
     if schema.type is SchemaType.MAP:
-        assert schema.key_schema is not None
-        assert schema.value_schema is not None
-        return pa.map_(type_of(schema.key_schema), type_of(schema.value_schema))
+        return pa.map_(*map(type_of, inner(schema)))
     return _PLAIN[schema.type]
 
 

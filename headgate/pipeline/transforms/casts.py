@@ -8,10 +8,10 @@ from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from headgate.api import DataError, Schema, SchemaType, Struct
-from headgate.api.schema import DATE_NAME, TIME_NAME, TIMESTAMP_NAME
 from headgate.java import numbers
 from headgate.pipeline import values
-from headgate.pipeline.logical import days_of, ms_of, ms_of_time
+from headgate.pipeline.logical import TO_NUMBER
+from headgate.pipeline.schema_parts import BITS
 from headgate.pipeline.text import java_class, text
 
 Cast: TypeAlias = Callable[[Any], Any]
@@ -20,11 +20,6 @@ TARGETS: Final = tuple(
     SchemaType[name] for name in ("INT8", "INT16", "INT32", "INT64", "FLOAT32", "FLOAT64", "BOOLEAN", "STRING")
 )
 SOURCES: Final = (*TARGETS, SchemaType.BYTES)
-_BASES: Final[Mapping[str, Callable[[Any], int]]] = {
-    DATE_NAME: days_of,
-    TIME_NAME: ms_of_time,
-    TIMESTAMP_NAME: ms_of,
-}
 _NESTED: Final = ((list | tuple, "ARRAY"), (Mapping, "MAP"), (Struct, "STRUCT"))
 
 
@@ -40,10 +35,7 @@ def _to_integer(bits: int) -> dict[type, Cast]:
 
 
 _CASTS: Final[Mapping[SchemaType, Mapping[type, Cast]]] = {
-    SchemaType.INT8: _to_integer(8),
-    SchemaType.INT16: _to_integer(16),
-    SchemaType.INT32: _to_integer(32),
-    SchemaType.INT64: _to_integer(64),
+    **{kind: _to_integer(bits) for kind, bits in BITS.items()},
     SchemaType.FLOAT32: {
         int: numbers.float32_of,
         float: numbers.float32,
@@ -77,7 +69,7 @@ def cast_to(target: SchemaType, schema: Schema | None) -> Cast:
         return plain
     if schema.type not in SOURCES:
         return _refused(schema.type.value)
-    to_base = _BASES.get(schema.name or "")
+    to_base = TO_NUMBER.get(schema.name or "")
     if to_base is not None:
         if target is SchemaType.STRING:
             return lambda value: None if value is None else values.show(value)

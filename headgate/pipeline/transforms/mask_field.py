@@ -26,6 +26,7 @@ from headgate.api import (
 )
 from headgate.java.numbers import cut_decimal, float32, parse_decimal
 from headgate.pipeline.columns.frame import Column, Frame
+from headgate.pipeline.schema_parts import BITS
 from headgate.pipeline.text import java_class
 from headgate.pipeline.transforms.keys import REPLACE_NULL, some_and_no_blanks
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
@@ -34,7 +35,6 @@ from headgate.pipeline.transforms.schema_cache import SchemaCache
 from headgate.pipeline.transforms.structs import struct_of, values_of
 
 _PURPOSE: Final = "mask fields"
-_BITS: Final = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32}
 _EMPTY: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
     (bool, lambda _: False),
     (int, lambda _: 0),
@@ -114,7 +114,7 @@ class MaskField(PartTransform):
             kind = "number" if isinstance(value, Decimal) else "a number"
             raise DataError(f"Unable to convert {replacement} (class java.lang.String) to {kind}") from None
         if isinstance(value, int):
-            return cut_decimal(number, _BITS.get(schema.type, 64) if schema is not None else 64)
+            return cut_decimal(number, BITS.get(schema.type, 64) if schema is not None else 64)
         if isinstance(value, Decimal):
             return number
         narrow = schema is not None and schema.type is SchemaType.FLOAT32

@@ -8,19 +8,14 @@ from dataclasses import replace
 from typing import Any, Final
 
 from headgate.api import DataError, Field, Schema, SchemaType
-from headgate.api.schema import DATE, INT8, INT16, INT32, STRING, TIME, TIMESTAMP, decimal
+from headgate.api.schema import DATE, INT8, INT16, STRING, TIME, TIMESTAMP, decimal
 from headgate.pipeline.converters.registry import avro_names as names
 from headgate.pipeline.converters.registry.avro_schema import AvroOptions, raw_default
 from headgate.pipeline.converters.registry.avro_value import decoder
 
+# Of the three that Avro calls int, the last.
 _PLAIN: Final[Mapping[str, Schema]] = {
-    "boolean": Schema(SchemaType.BOOLEAN),
-    "int": INT32,
-    "long": Schema(SchemaType.INT64),
-    "float": Schema(SchemaType.FLOAT32),
-    "double": Schema(SchemaType.FLOAT64),
-    "string": STRING,
-    "bytes": Schema(SchemaType.BYTES),
+    name: Schema(kind) for kind, name in names.TYPES.items() if kind not in (SchemaType.ARRAY, SchemaType.MAP)
 }
 _SHORT: Final[Mapping[str, Schema]] = {"int8": INT8, "int16": INT16}
 _LOGICAL: Final[Mapping[tuple[str, str], Schema]] = {

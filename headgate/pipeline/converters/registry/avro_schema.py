@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from headgate.api import DataError, Schema, SchemaType, Struct
-from headgate.api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
+from headgate.api.schema import DECIMAL_NAME
 from headgate.pipeline import logical
 from headgate.pipeline.converters.registry import avro_names as names
-from headgate.pipeline.converters.registry.converter import has_text_keys
+from headgate.pipeline.schema_parts import has_text_keys, inner
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +71,14 @@ class _Builder:
         if kind is SchemaType.STRING and self._options.enhanced and names.is_enum(schema):
             return self._enum(schema, enclosing)
         made: dict[str, Any] = {"type": names.TYPES[kind]}
-        if kind is SchemaType.ARRAY and schema.value_schema:
-            made["items"] = self.tree(schema.value_schema, enclosing)
-        elif kind is SchemaType.MAP and schema.value_schema:
-            if has_text_keys(schema):
-                made["values"] = self.tree(schema.value_schema, enclosing)
-            else:
-                made = {"type": "array", "items": self._map_entry(schema, enclosing)}
+        if kind is SchemaType.ARRAY:
+            (items,) = inner(schema)
+            made["items"] = self.tree(items, enclosing)
+        elif has_text_keys(schema):
+            _, values = inner(schema)
+            made["values"] = self.tree(values, enclosing)
+        elif kind is SchemaType.MAP:
+            made = {"type": "array", "items": self._map_entry(schema, enclosing)}
         elif schema.name == DECIMAL_NAME:
             made["scale"] = logical.scale_of(schema)
             made["precision"] = int(schema.parameters.get(names.PRECISION, names.DEFAULT_PRECISION))
@@ -161,10 +162,9 @@ class _Builder:
 
     def _map_entry(self, schema: Schema, enclosing: str | None) -> Any:
         """Avro's maps have string keys only; others are lists of records with key and value."""
-        assert schema.key_schema is not None  # Schema insists
-        assert schema.value_schema is not None
+        keys, values = inner(schema)
         if schema.name is None:
-            known = Schema(SchemaType.MAP, key_schema=schema.key_schema, value_schema=schema.value_schema)
+            known = Schema(SchemaType.MAP, key_schema=keys, value_schema=values)
             full = self._free_entry_name(known)
         else:
             known, full = schema, names.check_name(schema.name, "schema name")
@@ -172,10 +172,7 @@ class _Builder:
         if reference is not None:
             return reference
         namespace, made = _named("record", full, enclosing)
-        made["fields"] = [
-            self._field("key", schema.key_schema, None, namespace),
-            self._field("value", schema.value_schema, None, namespace),
-        ]
+        made["fields"] = [self._field("key", keys, None, namespace), self._field("value", values, None, namespace)]
         if schema.name is not None or full != f"{names.NAMESPACE}.{names.MAP_ENTRY}":
             made[names.INTERNAL_TYPE] = names.MAP_ENTRY
         return made
@@ -219,35 +216,23 @@ def default_tree(schema: Schema, value: Any) -> Any:
     """A default as Avro's schemas have it: JSON, with bytes as text of as many characters. Raises DataError."""
     if value is None:
         return None
-    base = logical_base(schema, value)
+    to_base = logical.to_base(schema)
+    base = value if to_base is None else to_base(value)
     if isinstance(base, bytes | bytearray | memoryview):
         return bytes(base).decode("latin-1")
     if isinstance(base, float) and not math.isfinite(base):
         return "NaN" if math.isnan(base) else "Infinity" if base > 0 else "-Infinity"
-    if schema.type is SchemaType.ARRAY and schema.value_schema:
-        return [default_tree(schema.value_schema, item) for item in base]
-    if schema.type is SchemaType.MAP and schema.key_schema and schema.value_schema:
-        keys, values = schema.key_schema, schema.value_schema
+    if schema.type is SchemaType.ARRAY:
+        (items,) = inner(schema)
+        return [default_tree(items, item) for item in base]
+    if schema.type is SchemaType.MAP:
+        keys, values = inner(schema)
         if has_text_keys(schema):
             return {key: default_tree(values, item) for key, item in base.items()}
         return [{"key": default_tree(keys, key), "value": default_tree(values, item)} for key, item in base.items()]
     if isinstance(base, Struct):
         return {each.name: default_tree(each.schema, base[each.name]) for each in schema.fields}
     return base
-
-
-def logical_base(schema: Schema, value: Any) -> Any:
-    """What a logical value is stored as; other values as they are."""
-    match schema.name:
-        case name if name == DECIMAL_NAME:
-            return logical.bytes_of_decimal(schema, value)
-        case name if name == DATE_NAME:
-            return logical.days_of(value)
-        case name if name == TIME_NAME:
-            return logical.ms_of_time(value)
-        case name if name == TIMESTAMP_NAME:
-            return logical.ms_of(value)
-    return value
 
 
 def raw_default(schema: Schema, tree: Any) -> Any:
@@ -260,10 +245,11 @@ def raw_default(schema: Schema, tree: Any) -> Any:
             return tree.encode("latin-1") if isinstance(tree, str) else base64.b64decode(tree)
         if kind in (SchemaType.FLOAT32, SchemaType.FLOAT64):
             return float(tree)
-        if kind is SchemaType.ARRAY and schema.value_schema:
-            return [raw_default(schema.value_schema, item) for item in tree]
-        if kind is SchemaType.MAP and schema.key_schema and schema.value_schema:
-            keys, values = schema.key_schema, schema.value_schema
+        if kind is SchemaType.ARRAY:
+            (items,) = inner(schema)
+            return [raw_default(items, item) for item in tree]
+        if kind is SchemaType.MAP:
+            keys, values = inner(schema)
             if isinstance(tree, Mapping):
                 return {key: raw_default(values, item) for key, item in tree.items()}
             pairs = ((each["key"], each["value"]) if isinstance(each, Mapping) else each for each in tree)

@@ -7,12 +7,11 @@ from operator import itemgetter
 from typing import Any
 
 from headgate.api import DataError, Schema, SchemaType, Struct
-from headgate.api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
 from headgate.java.numbers import wrap
 from headgate.pipeline import logical
 from headgate.pipeline.converters.registry import avro_names as names
 from headgate.pipeline.converters.registry.avro_schema import AvroOptions
-from headgate.pipeline.converters.registry.converter import has_text_keys, member_schemas
+from headgate.pipeline.schema_parts import BITS, has_text_keys, inner
 
 Step = Callable[[Any], Any]
 
@@ -23,7 +22,7 @@ def _same(value: Any) -> Any:
 
 def has_unions(schema: Schema) -> bool:
     """Whether values of this schema can only be told apart by the names of their types."""
-    return schema.name == names.UNION or any(map(has_unions, member_schemas(schema)))
+    return schema.name == names.UNION or any(map(has_unions, inner(schema)))
 
 
 # --- to Avro ----------------------------------------------------------------------------------------------------------
@@ -46,22 +45,16 @@ def encoder(schema: Schema) -> Step:
 
 
 def _encoder(schema: Schema) -> Step:
-    match schema.name:
-        case name if name == DECIMAL_NAME:
-            return lambda value: logical.bytes_of_decimal(schema, value)
-        case name if name == DATE_NAME:
-            return logical.days_of
-        case name if name == TIME_NAME:
-            return logical.ms_of_time
-        case name if name == TIMESTAMP_NAME:
-            return logical.ms_of
-        case name if name == names.UNION and schema.type is SchemaType.STRUCT:
-            return _union_encoder(schema)
+    to_base = logical.to_base(schema)
+    if to_base is not None:
+        return to_base
     match schema.type:
+        case SchemaType.STRUCT if schema.name == names.UNION:
+            return _union_encoder(schema)
         case SchemaType.BYTES:
             return bytes
         case SchemaType.ARRAY:
-            item = encoder(_known(schema.value_schema))
+            (item,) = map(encoder, inner(schema))
             return lambda value: list(map(item, value))
         case SchemaType.MAP:
             return _map_encoder(schema)
@@ -71,7 +64,7 @@ def _encoder(schema: Schema) -> Step:
 
 
 def _map_encoder(schema: Schema) -> Step:
-    key, item = encoder(_known(schema.key_schema)), encoder(_known(schema.value_schema))
+    key, item = map(encoder, inner(schema))
     if has_text_keys(schema):
         return lambda value: {name: item(each) for name, each in value.items()}
     return lambda value: [{"key": key(name), "value": item(each)} for name, each in value.items()]
@@ -135,28 +128,22 @@ def _plain(schema: Schema) -> bool:
 
 
 def _decoder(schema: Schema, options: AvroOptions) -> Step:
-    match schema.name:
-        case name if name == DECIMAL_NAME:
-            return lambda value: logical.decimal_of_bytes(schema, value)
-        case name if name == DATE_NAME:
-            return logical.date_of
-        case name if name == TIME_NAME:
-            return logical.time_of
-        case name if name == TIMESTAMP_NAME:
-            return logical.datetime_of
-        case name if name == names.UNION and schema.type is SchemaType.STRUCT:
-            return _union_decoder(schema, options)
+    of_base = logical.of_base(schema)
+    if of_base is not None:
+        return of_base
     match schema.type:
-        case SchemaType.INT8:
-            return lambda value: wrap(value, 8)
-        case SchemaType.INT16:
-            return lambda value: wrap(value, 16)
+        case SchemaType.STRUCT if schema.name == names.UNION:
+            return _union_decoder(schema, options)
+        case SchemaType.INT8 | SchemaType.INT16:
+            bits = BITS[schema.type]
+            return lambda value: wrap(value, bits)
         case SchemaType.STRING if names.is_enum(schema):
             return str
         case SchemaType.BYTES:
             return bytes
         case SchemaType.ARRAY:
-            item = decoder(_known(schema.value_schema), options)
+            (items,) = inner(schema)
+            item = decoder(items, options)
             return _same if item is _same else lambda value: list(map(item, value))
         case SchemaType.MAP:
             return _map_decoder(schema, options)
@@ -166,8 +153,7 @@ def _decoder(schema: Schema, options: AvroOptions) -> Step:
 
 
 def _map_decoder(schema: Schema, options: AvroOptions) -> Step:
-    key = decoder(_known(schema.key_schema), options)
-    item = decoder(_known(schema.value_schema), options)
+    key, item = (decoder(each, options) for each in inner(schema))
     if not has_text_keys(schema):
         return lambda value: {key(each["key"]): item(each["value"]) for each in value}
     return _same if item is _same else lambda value: {name: item(each) for name, each in value.items()}
@@ -227,8 +213,3 @@ def _is_a(schema: Schema, value: Any) -> bool:
         case SchemaType.ARRAY:
             return isinstance(value, list)
     return isinstance(value, Mapping if has_text_keys(schema) else list)
-
-
-def _known(schema: Schema | None) -> Schema:
-    assert schema is not None  # Schema insists
-    return schema

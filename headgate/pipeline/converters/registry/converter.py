@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
-from headgate.api import ConfigError, Converter, DataError, Schema, SchemaType
+from headgate.api import ConfigError, Converter, DataError, Schema
 from headgate.api.schema import BOOLEAN, BYTES, FLOAT64, INT64, STRING, validate_value
 from headgate.pipeline.converters.registry.client import Registry, Text
 from headgate.pipeline.converters.registry.keys import cache_size
@@ -122,15 +122,3 @@ class RegistryConverter(Converter):
     def _make_room(self, cache: dict[Any, Any]) -> None:
         if len(cache) >= self._size:
             cache.clear()
-
-
-def member_schemas(schema: Schema) -> list[Schema]:
-    """All that this one is made of."""
-    inner = [member.schema for member in schema.fields]
-    return inner + [each for each in (schema.key_schema, schema.value_schema) if each is not None]
-
-
-def has_text_keys(schema: Schema) -> bool:
-    """Whether this is a map that the three formats write as one: its keys are strings and never null."""
-    keys = schema.key_schema
-    return keys is not None and keys.type is SchemaType.STRING and not keys.optional

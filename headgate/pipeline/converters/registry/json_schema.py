@@ -6,19 +6,14 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headgate.api import BOOLEAN, LOW, MEDIUM, STRING, DataError, Key, Schema, one_of_any_case
+from headgate.api import BOOLEAN, LOW, MEDIUM, DataError, Key, Schema
 from headgate.api.config import ConfigDef
 from headgate.java.json import MISSING, dumps, exact_loads, loads
 from headgate.pipeline.converters.json_schema import has_decimal
-from headgate.pipeline.converters.json_value import Options
+from headgate.pipeline.converters.json_value import DECIMAL_FORMAT, Options
 from headgate.pipeline.converters.registry.client import Text
 from headgate.pipeline.converters.registry.converter import Read, RegistryConverter, Write
-from headgate.pipeline.converters.registry.json_schema_tree import (
-    JsonSchemaOptions,
-    connect_schema,
-    json_schema,
-    schema_text,
-)
+from headgate.pipeline.converters.registry.json_schema_tree import connect_schema, json_schema, schema_text
 from headgate.pipeline.converters.registry.json_schema_value import from_json, to_json
 from headgate.pipeline.converters.registry.keys import REGISTRY_KEYS
 from headgate.pipeline.converters.registry.wire import HEADER, header
@@ -29,14 +24,7 @@ class JsonSchemaConverter(RegistryConverter):
     kind = "JSON"
     needs = ("confluent_kafka.schema_registry", "jsonschema")
     config = REGISTRY_KEYS + ConfigDef(
-        Key(
-            "decimal.format",
-            STRING,
-            default="BASE64",
-            validator=one_of_any_case("NUMERIC", "BASE64"),
-            importance=LOW,
-            doc="How decimals are written. Both are understood when reading.",
-        ),
+        DECIMAL_FORMAT,
         Key("json.fail.invalid.schema", BOOLEAN, default=False, importance=MEDIUM, doc="Compare data with its schema."),
         Key(
             "use.optional.for.nonrequired",
@@ -50,7 +38,6 @@ class JsonSchemaConverter(RegistryConverter):
     def configure(self, config: Mapping[str, str], *, is_key: bool) -> None:
         super().configure(config, is_key=is_key)
         self._options = Options(numeric_decimals=self.settings["decimal.format"].upper() == "NUMERIC")
-        self._schema_options = JsonSchemaOptions(self.settings["use.optional.for.nonrequired"])
 
     def writer(self, topic: str, schema: Schema) -> Write:
         tree = json_schema(schema)
@@ -66,7 +53,11 @@ class JsonSchemaConverter(RegistryConverter):
         return write
 
     def reader(self, topic: str, text: Text) -> Read:
-        schema = connect_schema(text.text, dict(self.registry.used_by(topic, text)), self._schema_options)
+        schema = connect_schema(
+            text.text,
+            dict(self.registry.used_by(topic, text)),
+            nonrequired_is_optional=self.settings["use.optional.for.nonrequired"],
+        )
         exact, check = has_decimal(schema), self._check(topic, json.loads(text.text))
 
         def read(data: bytes) -> tuple[Schema | None, Any]:

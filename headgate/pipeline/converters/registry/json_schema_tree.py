@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from headgate.api import DataError, Field, Schema, SchemaType
 from headgate.api.schema import DECIMAL_NAME, STRING
 from headgate.java.json import dumps
 from headgate.pipeline.converters.json_value import Options
-from headgate.pipeline.converters.registry.converter import has_text_keys
 from headgate.pipeline.converters.registry.json_schema_value import ONE_OF, from_json, to_json
+from headgate.pipeline.schema_parts import has_text_keys, inner
 
 NAMESPACE: Final = "io.confluent.connect.json"
 ENUM: Final = f"{NAMESPACE}.Enum"
@@ -28,25 +28,8 @@ _PLAIN: Final[Mapping[SchemaType, dict[str, str]]] = {
     SchemaType.STRING: {"type": "string"},
     SchemaType.BYTES: {"type": "string", "connect.type": "bytes"},
 }
-_NUMBERS: Final[Mapping[str, SchemaType]] = {
-    kind.value.lower(): kind
-    for kind in (
-        SchemaType.INT8,
-        SchemaType.INT16,
-        SchemaType.INT32,
-        SchemaType.INT64,
-        SchemaType.FLOAT32,
-        SchemaType.FLOAT64,
-        SchemaType.BYTES,
-    )
-}
+_NUMBERS: Final = {tree["connect.type"]: kind for kind, tree in _PLAIN.items() if "connect.type" in tree}
 _OPTIONS: Final = Options()
-
-
-@dataclass(frozen=True, slots=True)
-class JsonSchemaOptions:
-    nonrequired_is_optional: bool = False
-    """`use.optional.for.nonrequired`: a property that is not listed as required may be null."""
 
 
 # --- to JSON Schema ---------------------------------------------------------------------------------------------------
@@ -78,15 +61,14 @@ def _base(schema: Schema) -> dict[str, Any]:
         case SchemaType.BYTES if schema.name == DECIMAL_NAME:
             return {"type": "number", "connect.type": "bytes"}
         case SchemaType.ARRAY:
-            return {"type": "array", "items": json_schema(_known(schema.value_schema))}
+            (items,) = inner(schema)
+            return {"type": "array", "items": json_schema(items)}
         case SchemaType.MAP if has_text_keys(schema):
-            values = json_schema(_known(schema.value_schema))
-            return {"type": "object", "connect.type": "map", "additionalProperties": values}
+            _, values = inner(schema)
+            return {"type": "object", "connect.type": "map", "additionalProperties": json_schema(values)}
         case SchemaType.MAP:
-            pair = {
-                "key": json_schema(_known(schema.key_schema), 0),
-                "value": json_schema(_known(schema.value_schema), 1),
-            }
+            keys, values = inner(schema)
+            pair = {"key": json_schema(keys, 0), "value": json_schema(values, 1)}
             return {"type": "array", "connect.type": "map", "items": {"type": "object", "properties": pair}}
         case SchemaType.STRUCT:
             members = {each.name: json_schema(each.schema, each.index) for each in schema.fields}
@@ -113,20 +95,22 @@ def _properties(schema: Schema) -> dict[str, Any]:
 # --- from JSON Schema -------------------------------------------------------------------------------------------------
 
 
-def connect_schema(text: str, used: Mapping[str, str], options: JsonSchemaOptions) -> Schema:
-    """`used` are the schemas that this one refers to, by name. Raises DataError."""
+def connect_schema(text: str, used: Mapping[str, str], *, nonrequired_is_optional: bool) -> Schema:
+    """`used` are the schemas that this one refers to, by name. With `nonrequired_is_optional` a property that is not
+    listed as required may be null. Raises DataError."""
     try:
         root = json.loads(text)
-        return _Reader(root, {name: json.loads(each) for name, each in used.items()}, options).schema(root)
+        trees = {name: json.loads(each) for name, each in used.items()}
+        return _Reader(root, trees, nonrequired_is_optional).schema(root)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"The registry's schema is no JSON Schema: {type(error).__name__}: {error}") from error
 
 
 class _Reader:
-    def __init__(self, root: Any, used: Mapping[str, Any], options: JsonSchemaOptions) -> None:
+    def __init__(self, root: Any, used: Mapping[str, Any], nonrequired_is_optional: bool) -> None:
         self._root = root
         self._used = used
-        self._options = options
+        self._nonrequired_is_optional = nonrequired_is_optional
         self._open: list[str] = []
 
     def schema(self, tree: Any) -> Schema:
@@ -217,7 +201,7 @@ class _Reader:
         members = []
         for place, (name, each) in enumerate(tree.get("properties", {}).items()):
             schema = self.schema(each)
-            if self._options.nonrequired_is_optional and name not in required:
+            if self._nonrequired_is_optional and name not in required:
                 schema = schema.as_optional()
             index = each.get("connect.index", place)
             members.append((index, place, name, schema))
@@ -247,8 +231,3 @@ def _merged(members: list[Any], tree: Mapping[str, Any]) -> dict[str, Any]:
             both_objects = isinstance(made.get(key), dict) and isinstance(value, dict)
             made[key] = {**made[key], **value} if both_objects else value
     return made
-
-
-def _known(schema: Schema | None) -> Schema:
-    assert schema is not None  # Schema insists
-    return schema

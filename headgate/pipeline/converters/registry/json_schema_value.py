@@ -12,10 +12,9 @@ from typing import Any, Final
 
 from headgate.api import DataError, Field, Schema, SchemaType, Struct
 from headgate.pipeline.converters.json_value import Options, from_tree, node_type, to_tree
-from headgate.pipeline.converters.registry.converter import has_text_keys
+from headgate.pipeline.schema_parts import BITS, has_text_keys
 
 ONE_OF: Final = "io.confluent.connect.json.OneOf"
-_INTEGERS: Final = (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64)
 _FLOATS: Final = (SchemaType.FLOAT32, SchemaType.FLOAT64)
 
 
@@ -28,11 +27,9 @@ def to_json(schema: Schema, value: Any, options: Options) -> Any:
             return None
         raise DataError("Conversion error: null value for field that is required and has no default value")
     match schema.type:
-        case SchemaType.ARRAY if schema.value_schema:
-            inner = schema.value_schema
-            return [to_json(inner, item, options) for item in value]
-        case SchemaType.MAP if schema.key_schema and schema.value_schema:
-            keys, values = schema.key_schema, schema.value_schema
+        case SchemaType.ARRAY if items := schema.value_schema:
+            return [to_json(items, item, options) for item in value]
+        case SchemaType.MAP if (keys := schema.key_schema) and (values := schema.value_schema):
             if has_text_keys(schema):
                 return {key: to_json(values, item, options) for key, item in value.items()}
             return [
@@ -116,7 +113,7 @@ def _is_a(schema: Schema, node: Any) -> bool:
     if isinstance(node, bool):
         return schema.type is SchemaType.BOOLEAN
     if isinstance(node, int):
-        return schema.type in _INTEGERS or schema.type in _FLOATS
+        return schema.type in BITS or schema.type in _FLOATS
     if isinstance(node, float | Decimal):
         return schema.type in _FLOATS or schema.type is SchemaType.BYTES
     if isinstance(node, str):

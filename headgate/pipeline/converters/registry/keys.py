@@ -19,8 +19,8 @@ from headgate.api import (
     non_empty,
     one_of,
 )
+from headgate.pipeline.converters.any_part import CONVERTER_TYPE
 from headgate.pipeline.converters.registry.subjects import STRATEGIES, TOPIC
-from headgate.pipeline.converters.type_key import CONVERTER_TYPE
 
 URL: Final = "schema.registry.url"
 SSL: Final = "schema.registry.ssl."

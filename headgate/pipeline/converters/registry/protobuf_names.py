@@ -19,28 +19,19 @@ CONNECT_TYPE: Final = "connect.type"
 PRECISION: Final = "connect.decimal.precision"
 ENTRY: Final = "Entry"
 
-SCALARS: Final[Mapping[SchemaType, str]] = {
-    SchemaType.INT8: "TYPE_INT32",
-    SchemaType.INT16: "TYPE_INT32",
-    SchemaType.INT32: "TYPE_INT32",
-    SchemaType.INT64: "TYPE_INT64",
-    SchemaType.FLOAT32: "TYPE_FLOAT",
-    SchemaType.FLOAT64: "TYPE_DOUBLE",
-    SchemaType.BOOLEAN: "TYPE_BOOL",
-    SchemaType.STRING: "TYPE_STRING",
-    SchemaType.BYTES: "TYPE_BYTES",
+_WORDS: Final[Mapping[SchemaType, str]] = {
+    SchemaType.INT8: "Int32",
+    SchemaType.INT16: "Int32",
+    SchemaType.INT32: "Int32",
+    SchemaType.INT64: "Int64",
+    SchemaType.FLOAT32: "Float",
+    SchemaType.FLOAT64: "Double",
+    SchemaType.BOOLEAN: "Bool",
+    SchemaType.STRING: "String",
+    SchemaType.BYTES: "Bytes",
 }
-WRAPPERS: Final[Mapping[SchemaType, str]] = {
-    SchemaType.INT8: "google.protobuf.Int32Value",
-    SchemaType.INT16: "google.protobuf.Int32Value",
-    SchemaType.INT32: "google.protobuf.Int32Value",
-    SchemaType.INT64: "google.protobuf.Int64Value",
-    SchemaType.FLOAT32: "google.protobuf.FloatValue",
-    SchemaType.FLOAT64: "google.protobuf.DoubleValue",
-    SchemaType.BOOLEAN: "google.protobuf.BoolValue",
-    SchemaType.STRING: "google.protobuf.StringValue",
-    SchemaType.BYTES: "google.protobuf.BytesValue",
-}
+SCALARS: Final = {kind: f"TYPE_{word.upper()}" for kind, word in _WORDS.items()}
+WRAPPERS: Final = {kind: f"google.protobuf.{word}Value" for kind, word in _WORDS.items()}
 UNWRAPPED: Final[Mapping[str, SchemaType]] = {
     **{name: kind for kind, name in WRAPPERS.items() if kind not in (SchemaType.INT8, SchemaType.INT16)},
     "google.protobuf.UInt32Value": SchemaType.INT64,

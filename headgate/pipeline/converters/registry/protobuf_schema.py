@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import Any
+from typing import Any, Final
 
 from headgate.api import DataError, Schema, SchemaType
 from headgate.api.schema import DECIMAL_NAME
 from headgate.pipeline.converters.registry import protobuf_names as names
+from headgate.pipeline.schema_parts import BITS, inner
 
-_KEY_TYPES = (SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64, SchemaType.BOOLEAN)
+_KEY_TYPES: Final = (*BITS, SchemaType.BOOLEAN, SchemaType.STRING)
 
 
 def protobuf_file(schema: Schema, options: names.ProtobufOptions) -> tuple[Any, str]:
@@ -52,9 +53,8 @@ class _Builder:
         unions = [member.schema for member in schema.fields if _is_union(member.schema)]
         flat = [*members, *(member for union in unions for member in union.fields)]
         numbers = _numbers([member.schema for member in flat])
-        for member in schema.fields:
-            if not _is_union(member.schema):
-                self._field(message, member.name, member.schema, next(numbers), scope)
+        for member in members:
+            self._field(message, member.name, member.schema, next(numbers), scope)
         for index, union in enumerate(unions):
             name = (union.name or "").removeprefix(names.UNION).rpartition(".")[2]
             message.oneof_decl.add(name=_checked(name))
@@ -137,9 +137,7 @@ class _Builder:
         return full
 
     def _entry(self, message: Any, field: str, schema: Schema, scope: str) -> str:
-        assert schema.key_schema is not None  # Schema insists
-        assert schema.value_schema is not None
-        keys, values = schema.key_schema, schema.value_schema
+        keys, values = inner(schema)
         if SchemaType.ARRAY in (keys.type, values.type) or SchemaType.MAP in (keys.type, values.type):
             raise DataError(f"Map {field} has arrays or maps in it, which Protobuf does not have")
         simple = names.camel(field) + names.ENTRY
@@ -184,7 +182,7 @@ def _is_union(schema: Schema) -> bool:
 def _is_map_key(schema: Schema) -> bool:
     if schema.name in names.LOGICAL or names.ENUM in schema.parameters:
         return False
-    return schema.type in _KEY_TYPES or schema.type is SchemaType.STRING
+    return schema.type in _KEY_TYPES
 
 
 def _numbers(schemas: list[Schema]) -> Any:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from headgate.api import DataError, Schema, SchemaType, Struct
 from headgate.api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
@@ -13,6 +14,7 @@ from headgate.java.numbers import wrap
 from headgate.pipeline import logical
 from headgate.pipeline.converters.registry import protobuf_names as names
 from headgate.pipeline.converters.registry.protobuf_connect import real_oneofs
+from headgate.pipeline.schema_parts import BITS, inner
 
 Fill = Callable[[Any, Any], None]
 """Puts a value into a message."""
@@ -37,13 +39,13 @@ def filler(schema: Schema, descriptor: Any) -> Fill:
             parts.append((member.name, member.schema, _setter(member.name, member.schema, descriptor)))
 
     def fill(message: Any, value: Struct) -> None:
-        for (name, inner, put), each in zip(parts, value.values, strict=True):
-            found = inner.default if each is None else each
+        for (name, its_schema, put), each in zip(parts, value.values, strict=True):
+            found = its_schema.default if each is None else each
             try:
                 if found is not None:
                     put(message, found)
-                elif not inner.optional:
-                    raise DataError(f"Found null value for non-optional schema {inner}")
+                elif not its_schema.optional:
+                    raise DataError(f"Found null value for non-optional schema {its_schema}")
             except DataError as error:
                 error.within(name)
                 raise
@@ -69,15 +71,16 @@ def _setter(name: str, schema: Schema, descriptor: Any) -> Fill:
         raise DataError(f"Message {descriptor.full_name} has no field {name}")
     if schema.type is SchemaType.MAP:
         return _map_setter(name, schema, field.message_type)
-    if schema.type is SchemaType.ARRAY and schema.value_schema is not None:
-        return _array_setter(name, schema.value_schema, field)
+    if schema.type is SchemaType.ARRAY:
+        (items,) = inner(schema)
+        return _array_setter(name, items, field)
     if field.message_type is not None:
-        inner = _message_filler(schema, field.message_type)
+        fill = _message_filler(schema, field.message_type)
 
         def put_message(message: Any, value: Any) -> None:
             found = getattr(message, name)
             found.SetInParent()
-            inner(found, value)
+            fill(found, value)
 
         return put_message
     scalar = _scalar(schema, field)
@@ -91,12 +94,12 @@ def _array_setter(name: str, items: Schema, field: Any) -> Fill:
         return value
 
     if field.message_type is not None:
-        inner = _message_filler(items, field.message_type)
+        fill = _message_filler(items, field.message_type)
 
         def put_messages(message: Any, value: Any) -> None:
             container = getattr(message, name)
             for item in whole(value):
-                inner(container.add(), item)
+                fill(container.add(), item)
 
         return put_messages
     scalar = _scalar(items, field)
@@ -104,9 +107,7 @@ def _array_setter(name: str, items: Schema, field: Any) -> Fill:
 
 
 def _map_setter(name: str, schema: Schema, entry: Any) -> Fill:
-    assert schema.key_schema is not None  # Schema insists
-    assert schema.value_schema is not None
-    keys, values = schema.key_schema, schema.value_schema
+    keys, values = inner(schema)
     if not entry.GetOptions().map_entry:
         put_key, put_value = _setter("key", keys, entry), _setter("value", values, entry)
 
@@ -121,13 +122,13 @@ def _map_setter(name: str, schema: Schema, entry: Any) -> Fill:
         return put_entries
     field = entry.fields_by_name["value"]
     if field.message_type is not None:
-        inner = _message_filler(values, field.message_type)
+        fill = _message_filler(values, field.message_type)
 
         def put_messages(message: Any, value: Any) -> None:
             container = getattr(message, name)
             for key, item in value.items():
                 _no_null(name, key, item)
-                inner(container[key], item)
+                fill(container[key], item)
 
         return put_messages
     scalar = _scalar(values, field)
@@ -160,15 +161,10 @@ def _scalar(schema: Schema, field: Any) -> Take:
 
 
 def _message_filler(schema: Schema, descriptor: Any) -> Fill:
-    match schema.name:
-        case name if name == DECIMAL_NAME:
-            return lambda message, value: _fill_decimal(schema, message, value)
-        case name if name == DATE_NAME:
-            return _fill_date
-        case name if name == TIME_NAME:
-            return _fill_time
-        case name if name == TIMESTAMP_NAME:
-            return _fill_timestamp
+    if schema.name == DECIMAL_NAME:
+        return partial(_fill_decimal, schema)
+    if found := _FILLS.get(schema.name or ""):
+        return found
     if schema.type is SchemaType.STRUCT:
         return filler(schema, descriptor)
     return _setter("value", schema, descriptor)  # a wrapper
@@ -192,6 +188,9 @@ def _fill_time(message: Any, value: dt.time) -> None:
 def _fill_timestamp(message: Any, value: dt.datetime) -> None:
     message.seconds, rest = divmod(logical.ms_of(value), 1000)
     message.nanos = rest * 1_000_000
+
+
+_FILLS: Final[Mapping[str, Fill]] = {DATE_NAME: _fill_date, TIME_NAME: _fill_time, TIMESTAMP_NAME: _fill_timestamp}
 
 
 # --- from Protobuf ----------------------------------------------------------------------------------------------------
@@ -249,8 +248,9 @@ def _union_taker(schema: Schema, oneof: str, descriptor: Any) -> Take:
 
 
 def _taker(schema: Schema, field: Any) -> Take:
-    if schema.type is SchemaType.ARRAY and schema.value_schema is not None:
-        item = _single(schema.value_schema, field)
+    if schema.type is SchemaType.ARRAY:
+        (items,) = inner(schema)
+        item = _single(items, field)
         return list if item is _same else lambda found: list(map(item, found))
     if schema.type is SchemaType.MAP:
         return _map_taker(schema, field.message_type)
@@ -258,41 +258,31 @@ def _taker(schema: Schema, field: Any) -> Take:
 
 
 def _map_taker(schema: Schema, entry: Any) -> Take:
-    assert schema.key_schema is not None  # Schema insists
-    assert schema.value_schema is not None
-    key = _single(schema.key_schema, entry.fields_by_name["key"])
-    item = _single(schema.value_schema, entry.fields_by_name["value"])
+    keys, values = inner(schema)
+    key, item = _single(keys, entry.fields_by_name["key"]), _single(values, entry.fields_by_name["value"])
     if entry.GetOptions().map_entry:
         return lambda found: {key(name): item(each) for name, each in found.items()}
     return lambda found: {key(each.key): item(each.value) for each in found}
 
 
 def _single(schema: Schema, field: Any) -> Take:
-    match schema.name:
-        case name if name == DECIMAL_NAME:
-            return lambda found: _take_decimal(schema, found)
-        case name if name == DATE_NAME:
-            return _take_date
-        case name if name == TIME_NAME:
-            return _take_time
-        case name if name == TIMESTAMP_NAME:
-            return lambda found: logical.datetime_of(found.seconds * 1000 + found.nanos // 1_000_000)
+    if schema.name == DECIMAL_NAME:
+        return partial(_take_decimal, schema)
+    if known := _TAKES.get(schema.name or ""):
+        return known
     if schema.type is SchemaType.STRUCT:
         return taker(schema, field.message_type)
     if field.message_type is not None:  # a wrapper
-        inner = _single(schema, field.message_type.fields_by_name["value"])
-        return lambda found: inner(found.value)
+        take = _single(schema, field.message_type.fields_by_name["value"])
+        return lambda found: take(found.value)
     if field.enum_type is not None:
         symbols = {each.number: each.name for each in field.enum_type.values}
         kind = field.enum_type.name
         return lambda found: symbols.get(found) or f"UNKNOWN_ENUM_VALUE_{kind}_{found}"
-    match schema.type:
-        case SchemaType.INT8:
-            return lambda found: wrap(found, 8)
-        case SchemaType.INT16:
-            return lambda found: wrap(found, 16)
-        case SchemaType.INT64 if field.type in (4, 6):  # unsigned: Connect has none
-            return lambda found: wrap(found, 64)
+    # Protobuf has none of 8 and 16 bits, and Connect no unsigned ones, which 4 and 6 are.
+    if schema.type in (SchemaType.INT8, SchemaType.INT16) or (schema.type is SchemaType.INT64 and field.type in (4, 6)):
+        bits = BITS[schema.type]
+        return lambda found: wrap(found, bits)
     return _same
 
 
@@ -316,3 +306,10 @@ def _take_time(found: Any) -> dt.time:
         return dt.time(found.hours, found.minutes, found.seconds, found.nanos // 1_000_000 * 1000)
     except ValueError as error:
         raise DataError(f"Time is out of range: {found.hours}:{found.minutes}:{found.seconds}") from error
+
+
+def _take_timestamp(found: Any) -> dt.datetime:
+    return logical.datetime_of(found.seconds * 1000 + found.nanos // 1_000_000)
+
+
+_TAKES: Final[Mapping[str, Take]] = {DATE_NAME: _take_date, TIME_NAME: _take_time, TIMESTAMP_NAME: _take_timestamp}
