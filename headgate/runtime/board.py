@@ -27,31 +27,28 @@ class StatusBoard:
         self, what: str | TaskId, event: InstanceEvent, trace: str | None = None, version: str | None = None
     ) -> None:
         """This happened to a connector or a task."""
-        of_task = isinstance(what, TaskId)
-        current = self._store.task(what) if isinstance(what, TaskId) else self._store.connector(what)
+        kind, table = ("task", TASK) if isinstance(what, TaskId) else ("connector", CONNECTOR)
+        current = self._store.get(what)
         try:
-            state = step(TASK if of_task else CONNECTOR, current.state if current else State.UNASSIGNED, event)
+            state = step(table, current.state if current else State.UNASSIGNED, event)
         except ImpossibleEvent as error:
-            log.error("Status of %s %s left as it is: %s", "task" if of_task else "connector", what, error)
+            log.error("Status of %s %s left as it is: %s", kind, what, error)
             return
-        status = None if state is State.DESTROYED else self._status(state, trace, version)
-        if isinstance(what, TaskId):
-            self._store.remove_task(what) if status is None else self._store.put_task(what, status)
+        if state is State.DESTROYED:
+            self._store.remove(what)
         else:
-            self._store.remove_connector(what) if status is None else self._store.put_connector(what, status)
-
-    def _status(self, state: State, trace: str | None, version: str | None) -> Status:
-        return Status(state, self.worker_id, masked(trace) if trace else trace, version, self._generation())
+            shown = masked(trace) if trace else trace
+            self._store.put(what, Status(state, self.worker_id, shown, version, self._generation()))
 
     def status(self, name: str, kind: ConnectorType) -> ConnectorStatus:
-        connector = self._store.connector(name)
+        connector = self._store.get(name)
         if connector is None:
             raise StatusNotFound(f"No status found for connector {name}")
         tasks = tuple(TaskStatus(number, status) for number, status in sorted(self._store.tasks(name).items()))
         return ConnectorStatus(name, connector, tasks, kind)
 
     def task_status(self, task: TaskId) -> Status:
-        status = self._store.task(task)
+        status = self._store.get(task)
         if status is None:
             raise StatusNotFound(f"No status found for task {task}")
         return status

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from headgate.model import Config, Offset, Partition, Status, TargetState, TaskId
 from headgate.runtime.view import ClusterView, ConnectorView
@@ -47,51 +47,40 @@ class MemoryConfigStore:
             self._view = self._view.with_connector(replace(self._view.require(name), target=target))
 
 
-@dataclass(frozen=True, slots=True)
-class _Statuses:
-    connectors: Mapping[str, Status] = field(default_factory=dict)
-    tasks: Mapping[str, Mapping[int, Status]] = field(default_factory=dict)
-
-
 class MemoryStatusStore:
     def __init__(self) -> None:
-        self._now = _Statuses()
+        self._now: Mapping[str, Mapping[int | None, Status]] = {}
+        """By connector; None: its own, a number: that of this task."""
         self._writing = threading.Lock()
 
-    def connector(self, name: str) -> Status | None:
-        return self._now.connectors.get(name)
-
-    def task(self, task: TaskId) -> Status | None:
-        return self.tasks(task.connector).get(task.task)
+    def get(self, whose: str | TaskId) -> Status | None:
+        name, number = _place(whose)
+        return self._now.get(name, {}).get(number)
 
     def tasks(self, name: str) -> Mapping[int, Status]:
-        return self._now.tasks.get(name, {})
+        return {number: status for number, status in self._now.get(name, {}).items() if number is not None}
 
     def connectors(self) -> Iterable[str]:
-        return tuple(self._now.connectors)
+        return tuple(name for name, statuses in self._now.items() if None in statuses)
 
-    def put_connector(self, name: str, status: Status) -> None:
+    def put(self, whose: str | TaskId, status: Status) -> None:
+        name, number = _place(whose)
         with self._writing:
-            self._now = replace(self._now, connectors={**self._now.connectors, name: status})
+            self._now = {**self._now, name: {**self._now.get(name, {}), number: status}}
 
-    def put_task(self, task: TaskId, status: Status) -> None:
+    def remove(self, whose: str | TaskId) -> None:
+        """A connector's tasks go with it."""
+        name, number = _place(whose)
         with self._writing:
-            tasks = {**self.tasks(task.connector), task.task: status}
-            self._now = replace(self._now, tasks={**self._now.tasks, task.connector: tasks})
+            others = {key: statuses for key, statuses in self._now.items() if key != name}
+            left = {
+                key: status for key, status in self._now.get(name, {}).items() if number is not None and key != number
+            }
+            self._now = {**others, name: left} if left else others
 
-    def remove_connector(self, name: str) -> None:
-        """Its tasks go with it."""
-        with self._writing:
-            self._now = _Statuses(
-                {key: status for key, status in self._now.connectors.items() if key != name},
-                {key: tasks for key, tasks in self._now.tasks.items() if key != name},
-            )
 
-    def remove_task(self, task: TaskId) -> None:
-        with self._writing:
-            left = {number: status for number, status in self.tasks(task.connector).items() if number != task.task}
-            tasks = {key: value for key, value in self._now.tasks.items() if key != task.connector}
-            self._now = replace(self._now, tasks={**tasks, task.connector: left} if left else tasks)
+def _place(whose: str | TaskId) -> tuple[str, int | None]:
+    return (whose, None) if isinstance(whose, str) else (whose.connector, whose.task)
 
 
 class MemoryOffsetStore:

@@ -90,13 +90,7 @@ class StatusLog:
 
     # --- reads --------------------------------------------------------------------------------------------------------
 
-    def connector(self, name: str) -> Status | None:
-        return self._status(name)
-
-    def task(self, task: TaskId) -> Status | None:
-        return self._status(task)
-
-    def _status(self, whose: StatusId) -> Status | None:
+    def get(self, whose: str | TaskId) -> Status | None:
         with self._changed:
             found = self._cache.get(whose)
         return found if isinstance(found, Status) else None
@@ -117,13 +111,9 @@ class StatusLog:
 
     # --- writes -------------------------------------------------------------------------------------------------------
 
-    def put_connector(self, name: str, status: Status) -> None:
+    def put(self, whose: str | TaskId, status: Status) -> None:
         """UNASSIGNED and FAILED are not written over what another worker said in a later generation."""
-        self._put(name, _fitting(status))
-
-    def put_task(self, task: TaskId, status: Status) -> None:
-        """As for connectors."""
-        self._put(task, _fitting(status))
+        self._put(whose, _fitting(status))
 
     def put_topic(self, connector: str, topic: str, task: int, now_ms: int | None = None) -> None:
         """The task uses this topic. Harmless when that is known."""
@@ -133,14 +123,12 @@ class StatusLog:
                 return
         self._put(whose, TopicStatus(task, round(time.time() * 1000) if now_ms is None else now_ms))
 
-    def remove_connector(self, name: str) -> None:
-        """Its tasks go with it."""
-        for number in self.tasks(name):
-            self._put(TaskId(name, number), None)
-        self._put(name, None)
-
-    def remove_task(self, task: TaskId) -> None:
-        self._put(task, None)
+    def remove(self, whose: str | TaskId) -> None:
+        """A connector's tasks go with it."""
+        if isinstance(whose, str):
+            for number in self.tasks(whose):
+                self._put(TaskId(whose, number), None)
+        self._put(whose, None)
 
     def remove_topics(self, connector: str) -> None:
         for topic in self.topics(connector):

@@ -148,11 +148,11 @@ def fill(kafka: Broker, file: Mapping[str, str], logs: WorkerLogs, secrets: Path
     logs.configs.put_connector("deleted", {"name": "deleted", **SINK})
     logs.configs.remove_connector("deleted")
 
-    logs.statuses.put_connector("lines-in", Status(State.RUNNING, "old:8083", generation=4))
-    logs.statuses.put_task(TaskId("lines-in", 0), Status(State.RUNNING, "old:8083", generation=4))
+    logs.statuses.put("lines-in", Status(State.RUNNING, "old:8083", generation=4))
+    logs.statuses.put(TaskId("lines-in", 0), Status(State.RUNNING, "old:8083", generation=4))
     trace = f"org.acme.SqlException: no login with {SECRETS[0]}\n\tat org.acme.Jdbc.open(Jdbc.java:7)"
-    logs.statuses.put_connector("jdbc", Status(State.RUNNING, "old:8083", generation=4))
-    logs.statuses.put_task(TaskId("jdbc", 0), Status(State.FAILED, "old:8083", trace, generation=4))
+    logs.statuses.put("jdbc", Status(State.RUNNING, "old:8083", generation=4))
+    logs.statuses.put(TaskId("jdbc", 0), Status(State.FAILED, "old:8083", trace, generation=4))
     assert logs.statuses.flush(20)
 
     logs.offsets.put("lines-in", [({"filename": name}, {"position": 3}) for name in "abc"])

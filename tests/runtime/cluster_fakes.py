@@ -37,17 +37,13 @@ class SharedStatusStore(MemoryStatusStore):
         self.active: dict[str, dict[str, None]] = {}
         self.flushes = 0
 
-    def put_connector(self, name: str, status: Status) -> None:
-        self.history.setdefault(name, []).append(status)
-        super().put_connector(name, status)
-
-    def put_task(self, task: TaskId, status: Status) -> None:
-        self.history.setdefault(task, []).append(status)
-        super().put_task(task, status)
+    def put(self, whose: str | TaskId, status: Status) -> None:
+        self.history.setdefault(whose, []).append(status)
+        super().put(whose, status)
 
     def connectors(self) -> tuple[str, ...]:
         """Also those of which only tasks have a state."""
-        return tuple(dict.fromkeys([*super().connectors(), *(name for name in self._now.tasks if self.tasks(name))]))
+        return tuple(self._now)
 
     def states(self, what: str | TaskId) -> list[State]:
         """Each only once if it was written several times in a row."""

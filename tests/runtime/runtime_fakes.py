@@ -189,18 +189,11 @@ class RecordingStatusStore(MemoryStatusStore):
         super().__init__()
         self.history: dict[str | TaskId, list[State]] = {}
 
-    def put_connector(self, name: str, status: Status) -> None:
-        self._remember(name, status)
-        super().put_connector(name, status)
-
-    def put_task(self, task: TaskId, status: Status) -> None:
-        self._remember(task, status)
-        super().put_task(task, status)
-
-    def _remember(self, what: str | TaskId, status: Status) -> None:
-        seen = self.history.setdefault(what, [])
+    def put(self, whose: str | TaskId, status: Status) -> None:
+        seen = self.history.setdefault(whose, [])
         if seen[-1:] != [status.state]:
             seen.append(status.state)
+        super().put(whose, status)
 
 
 class FakeGroups:

@@ -28,15 +28,15 @@ def test_the_first_event_of_an_unknown_instance_counts_from_unassigned(
 ) -> None:
     board.put("orders", InstanceEvent.STARTUP, version="1.0")
     board.put(TASK, InstanceEvent.PAUSE, version="1.0")
-    assert store.connector("orders") == Status(State.RUNNING, "me:8083", None, "1.0")
-    assert store.task(TASK) == Status(State.PAUSED, "me:8083", None, "1.0")
+    assert store.get("orders") == Status(State.RUNNING, "me:8083", None, "1.0")
+    assert store.get(TASK) == Status(State.PAUSED, "me:8083", None, "1.0")
 
 
 def test_a_failure_has_its_trace_and_what_follows_has_not(board: StatusBoard, store: MemoryStatusStore) -> None:
     board.put(TASK, InstanceEvent.FAILURE, "boom")
-    assert store.task(TASK) == Status(State.FAILED, "me:8083", "boom")
+    assert store.get(TASK) == Status(State.FAILED, "me:8083", "boom")
     board.put(TASK, InstanceEvent.SHUTDOWN)
-    assert store.task(TASK) == Status(State.UNASSIGNED, "me:8083")
+    assert store.get(TASK) == Status(State.UNASSIGNED, "me:8083")
 
 
 @pytest.mark.kip(875, "tasks are never STOPPED, only gone")
@@ -49,7 +49,7 @@ def test_what_cannot_happen_is_logged_and_changes_nothing(
         board.put(TASK, InstanceEvent.STARTUP)
         board.put(TASK, InstanceEvent.STOP)
         board.put("orders", InstanceEvent.STARTUP)
-    assert store.task(TASK) == store.connector("orders") == Status(State.FAILED, "me:8083", "boom")
+    assert store.get(TASK) == store.get("orders") == Status(State.FAILED, "me:8083", "boom")
     assert [record.getMessage() for record in caplog.records] == [
         "Status of task orders-0 left as it is: startup cannot happen to what is FAILED",
         "Status of task orders-0 left as it is: stop cannot happen to what is FAILED",
@@ -61,7 +61,7 @@ def test_what_is_deleted_has_no_status(board: StatusBoard, store: MemoryStatusSt
     board.put("orders", InstanceEvent.STARTUP)
     board.put(TASK, InstanceEvent.STARTUP)
     board.put(TASK, InstanceEvent.DELETE)
-    assert (store.task(TASK), list(store.connectors())) == (None, ["orders"])
+    assert (store.get(TASK), list(store.connectors())) == (None, ["orders"])
     board.put("orders", InstanceEvent.DELETE)
     assert list(store.connectors()) == []
 

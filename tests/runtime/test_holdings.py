@@ -241,7 +241,7 @@ def test_what_is_given_up_while_it_is_replaced_does_not_come_back(node: Node, sc
 
 def test_a_state_for_tasks_whose_connector_is_elsewhere(node: Node) -> None:
     written(node)
-    node.stores.statuses.put_connector("orders", node.status_of_elsewhere())
+    node.stores.statuses.put("orders", node.status_of_elsewhere())
     given(node, *tasks(0, 1))
     node.configs.put_target_state("orders", TargetState.PAUSED)
     node.idle()
@@ -350,7 +350,7 @@ def test_a_connector_that_hangs_does_not_keep_its_tasks_from_being_restarted(nod
 def test_of_what_it_does_not_hold_nothing_is_restarted(node: Node, script: Script) -> None:
     written(node)
     given(node, ORDERS)
-    node.stores.statuses.put_connector("orders", node.status_of_elsewhere())
+    node.stores.statuses.put("orders", node.status_of_elsewhere())
     script.journal.clear()
     node.say(lambda: node.herder.holdings.request_restart(RestartRequest("orders", include_tasks=True)))
     node.idle()

@@ -177,9 +177,9 @@ def test_states_of_what_is_gone_are_removed(make: Callable[..., Node]) -> None:
     node.configs.put_tasks("orders", [{}])
     statuses = node.stores.statuses
     for name in ("orders", "gone"):
-        statuses.put_connector(name, RUNNING)
+        statuses.put(name, RUNNING)
         for number in range(3):
-            statuses.put_task(TaskId(name, number), RUNNING)
+            statuses.put(TaskId(name, number), RUNNING)
     leads(node)
     assert list(statuses.connectors()) == ["orders"]
     assert list(statuses.tasks("orders")) == [0]
@@ -189,7 +189,7 @@ def test_states_of_what_is_gone_are_removed(make: Callable[..., Node]) -> None:
 def test_tasks_that_were_left_alone_are_tidied_up_too(make: Callable[..., Node]) -> None:
     """Their connector has no state any more, or never had one."""
     node = make()
-    node.stores.statuses.put_task(TaskId("gone", 0), RUNNING)
+    node.stores.statuses.put(TaskId("gone", 0), RUNNING)
     leads(node)
     assert node.stores.statuses.tasks("gone") == {}
 

@@ -130,7 +130,7 @@ def test_restarts_of_what_there_is_not(group: Group) -> None:
     for request in (RestartRequest("nobody"), RestartRequest("nobody", include_tasks=True)):
         with pytest.raises(ConnectorNotFound):
             leader.do(lambda asked=request: leader.herder.restart(asked))  # type: ignore[misc]
-    group.statuses.remove_connector("orders")
+    group.statuses.remove("orders")
     with pytest.raises(StatusNotFound, match="Status for connector orders not found"):
         leader.restart(include_tasks=True)
 

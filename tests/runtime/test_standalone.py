@@ -856,7 +856,7 @@ class TestRestart:
 
     def test_a_plan_needs_a_status(self, world: World) -> None:
         world.create()
-        world.statuses.remove_connector("orders")
+        world.statuses.remove("orders")
         with pytest.raises(StatusNotFound, match=r"^Status for connector orders not found$"):
             world.restart(include_tasks=True)
 

@@ -99,42 +99,42 @@ class TestConfigs:
 class TestStatuses:
     def test_what_was_put_is_found(self) -> None:
         store = MemoryStatusStore()
-        store.put_connector("a", RUNNING)
-        store.put_task(TaskId("a", 1), FAILED)
-        store.put_task(TaskId("a", 0), RUNNING)
-        assert store.connector("a") == RUNNING
-        assert store.task(TaskId("a", 1)) == FAILED
+        store.put("a", RUNNING)
+        store.put(TaskId("a", 1), FAILED)
+        store.put(TaskId("a", 0), RUNNING)
+        assert store.get("a") == RUNNING
+        assert store.get(TaskId("a", 1)) == FAILED
         assert dict(store.tasks("a")) == {0: RUNNING, 1: FAILED}
         assert list(store.connectors()) == ["a"]
 
     def test_what_was_not_put_is_none(self) -> None:
         store = MemoryStatusStore()
-        assert store.connector("a") is None
-        assert store.task(TaskId("a", 0)) is None
+        assert store.get("a") is None
+        assert store.get(TaskId("a", 0)) is None
         assert dict(store.tasks("a")) == {}
 
     def test_removing_a_connector_removes_its_tasks_and_no_others(self) -> None:
         store = MemoryStatusStore()
         for name in ("a", "b"):
-            store.put_connector(name, RUNNING)
-            store.put_task(TaskId(name, 0), RUNNING)
-        store.remove_connector("a")
-        store.remove_connector("never there")
-        assert store.connector("a") is None
-        assert store.task(TaskId("a", 0)) is None
-        assert store.task(TaskId("b", 0)) == RUNNING
+            store.put(name, RUNNING)
+            store.put(TaskId(name, 0), RUNNING)
+        store.remove("a")
+        store.remove("never there")
+        assert store.get("a") is None
+        assert store.get(TaskId("a", 0)) is None
+        assert store.get(TaskId("b", 0)) == RUNNING
 
     def test_removing_a_task_leaves_the_others(self) -> None:
         store = MemoryStatusStore()
-        store.put_connector("a", RUNNING)
-        store.put_task(TaskId("a", 0), RUNNING)
-        store.put_task(TaskId("a", 1), FAILED)
+        store.put("a", RUNNING)
+        store.put(TaskId("a", 0), RUNNING)
+        store.put(TaskId("a", 1), FAILED)
         held = store.tasks("a")
-        store.remove_task(TaskId("a", 0))
-        store.remove_task(TaskId("a", 7))
+        store.remove(TaskId("a", 0))
+        store.remove(TaskId("a", 7))
         assert dict(store.tasks("a")) == {1: FAILED}
         assert dict(held) == {0: RUNNING, 1: FAILED}
-        assert store.connector("a") == RUNNING
+        assert store.get("a") == RUNNING
 
     def test_readers_on_other_threads_never_see_half_a_change(self) -> None:
         store = MemoryStatusStore()
@@ -153,10 +153,10 @@ class TestStatuses:
         for reader in readers:
             reader.start()
         for number in range(2000):
-            store.put_connector(f"c{number % 7}", RUNNING)
-            store.put_task(TaskId(f"c{number % 7}", number % 5), RUNNING)
+            store.put(f"c{number % 7}", RUNNING)
+            store.put(TaskId(f"c{number % 7}", number % 5), RUNNING)
             if number % 11 == 0:
-                store.remove_connector(f"c{number % 3}")
+                store.remove(f"c{number % 3}")
         ended.set()
         for reader in readers:
             reader.join()

@@ -55,12 +55,12 @@ def test_it_fits_the_port(worker: Worker) -> None:
 
 def test_a_status_is_seen_by_others_once_it_is_in_the_topic(worker: Worker, topic: Topic) -> None:
     other = Worker(topic).statuses
-    worker.statuses.put_connector("a", Status(State.RUNNING, HERE, None, "1.2", 5))
-    worker.statuses.put_task(TASK, status(State.RUNNING))
-    worker.statuses.put_task(TaskId("a", 10), status(State.PAUSED))
-    assert other.connector("a") == Status(State.RUNNING, HERE, None, "1.2", 5)
+    worker.statuses.put("a", Status(State.RUNNING, HERE, None, "1.2", 5))
+    worker.statuses.put(TASK, status(State.RUNNING))
+    worker.statuses.put(TaskId("a", 10), status(State.PAUSED))
+    assert other.get("a") == Status(State.RUNNING, HERE, None, "1.2", 5)
     assert other.tasks("a") == {0: status(State.RUNNING), 10: status(State.PAUSED)}
-    assert other.task(TASK) == status(State.RUNNING)
+    assert other.get(TASK) == status(State.RUNNING)
     assert list(other.connectors()) == ["a"]
     assert topic.text[0] == (
         "status-connector-a",
@@ -71,32 +71,32 @@ def test_a_status_is_seen_by_others_once_it_is_in_the_topic(worker: Worker, topi
 
 def test_an_own_status_is_seen_at_once(worker: Worker, topic: Topic) -> None:
     topic.held = []
-    worker.statuses.put_connector("a", status(State.RUNNING))
+    worker.statuses.put("a", status(State.RUNNING))
     assert topic.entries == []
-    assert worker.statuses.connector("a") == status(State.RUNNING)
-    worker.statuses.remove_connector("a")
-    assert worker.statuses.connector("a") is None
+    assert worker.statuses.get("a") == status(State.RUNNING)
+    worker.statuses.remove("a")
+    assert worker.statuses.get("a") is None
 
 
 def test_what_another_worker_wrote_after_us_counts_in_the_end(worker: Worker, topic: Topic) -> None:
     topic.delivering = False
-    worker.statuses.put_task(TASK, status(State.RUNNING))
+    worker.statuses.put(TASK, status(State.RUNNING))
     topic.append(*encode(TASK, status(State.RUNNING, THERE, 2)))
-    assert worker.statuses.task(TASK) == status(State.RUNNING)
+    assert worker.statuses.get(TASK) == status(State.RUNNING)
     topic.deliver()
-    assert worker.statuses.task(TASK) == status(State.RUNNING, THERE, 2)
+    assert worker.statuses.get(TASK) == status(State.RUNNING, THERE, 2)
 
 
 def test_what_another_worker_wrote_before_us_does_not_hide_ours(worker: Worker, topic: Topic) -> None:
     topic.delivering = False
     topic.append(*encode(TASK, status(State.PAUSED, THERE, 0)))
-    worker.statuses.put_task(TASK, status(State.RUNNING))
+    worker.statuses.put(TASK, status(State.RUNNING))
     topic.records, late = topic.records[:1], topic.records[1:]
     topic.deliver()
-    assert worker.statuses.task(TASK) == status(State.RUNNING)
+    assert worker.statuses.get(TASK) == status(State.RUNNING)
     topic.records += late
     topic.deliver()
-    assert worker.statuses.task(TASK) == status(State.RUNNING)
+    assert worker.statuses.get(TASK) == status(State.RUNNING)
 
 
 @pytest.mark.parametrize("state", State)
@@ -105,10 +105,10 @@ def test_only_unassigned_and_failed_give_way_to_a_later_generation(
     worker: Worker, topic: Topic, state: State, worker_id: str, generation: int
 ) -> None:
     topic.append(*encode("a", status(State.RUNNING, worker_id, generation)))
-    worker.statuses.put_connector("a", status(state, HERE, 5))
+    worker.statuses.put("a", status(state, HERE, 5))
     safe = state in (State.UNASSIGNED, State.FAILED)
     written = not safe or worker_id == HERE or generation <= 5
-    assert worker.statuses.connector("a") == (status(state, HERE, 5) if written else status(State.RUNNING, THERE, 6))
+    assert worker.statuses.get("a") == (status(state, HERE, 5) if written else status(State.RUNNING, THERE, 6))
     assert len(topic.entries) == (2 if written else 1)
 
 
@@ -122,20 +122,20 @@ class TestStale:
         topic.append(*encode(TASK, status(State.RUNNING, THERE, 5)))
         late = status(State.UNASSIGNED, "elsewhere:8083", generation)
         topic.append(*encode(TASK, late))
-        assert worker.statuses.task(TASK) == (status(State.RUNNING, THERE, 5) if stale else late)
+        assert worker.statuses.get(TASK) == (status(State.RUNNING, THERE, 5) if stale else late)
 
     def test_a_worker_may_take_back_what_it_said_itself(self, worker: Worker, topic: Topic) -> None:
         topic.append(*encode(TASK, status(State.RUNNING, THERE, 5)))
         topic.append(*encode(TASK, status(State.UNASSIGNED, THERE, 5)))
-        assert worker.statuses.task(TASK) == status(State.UNASSIGNED, THERE, 5)
+        assert worker.statuses.get(TASK) == status(State.UNASSIGNED, THERE, 5)
 
     def test_connectors_and_other_states_are_taken_as_they_come(self, worker: Worker, topic: Topic) -> None:
         topic.append(*encode("a", status(State.RUNNING, THERE, 5)))
         topic.append(*encode("a", status(State.UNASSIGNED, HERE, 4)))
         topic.append(*encode(TASK, status(State.PAUSED, THERE, 5)))
         topic.append(*encode(TASK, status(State.UNASSIGNED, HERE, 4)))
-        assert worker.statuses.connector("a") == status(State.UNASSIGNED, HERE, 4)
-        assert worker.statuses.task(TASK) == status(State.UNASSIGNED, HERE, 4)
+        assert worker.statuses.get("a") == status(State.UNASSIGNED, HERE, 4)
+        assert worker.statuses.get(TASK) == status(State.UNASSIGNED, HERE, 4)
 
 
 class TestOvertaken:
@@ -152,27 +152,27 @@ class TestOvertaken:
             topic.append(*encode(whose, status(late, THERE, 4)))
             assert topic.entries[-1] == encode(whose, status(state, HERE, 5))
         for statuses in (worker.statuses, other):
-            assert statuses.connector("a") == statuses.task(TASK) == status(state, HERE, 5)
+            assert statuses.get("a") == statuses.get(TASK) == status(state, HERE, 5)
         assert len(topic.entries) == 6
         other.close()
 
     def test_but_what_is_newer_counts(self, worker: Worker, topic: Topic) -> None:
-        worker.statuses.put_connector("a", status(State.RUNNING, HERE, 5))
+        worker.statuses.put("a", status(State.RUNNING, HERE, 5))
         newer = [status(State.UNASSIGNED, THERE, 5), status(State.RUNNING, THERE, 4), status(State.FAILED, THERE, 6)]
         for each in newer:
             topic.append(*encode("a", each))
-            assert worker.statuses.connector("a") == each
-        worker.statuses.put_connector("a", status(State.UNASSIGNED, HERE, 7))
+            assert worker.statuses.get("a") == each
+        worker.statuses.put("a", status(State.UNASSIGNED, HERE, 7))
         topic.append(*encode("a", status(State.FAILED, THERE, 6)))
-        assert worker.statuses.connector("a") == status(State.FAILED, THERE, 6)
+        assert worker.statuses.get("a") == status(State.FAILED, THERE, 6)
         assert len(topic.entries) == 6
 
 
 class TestDeletion:
     def test_removed_is_a_tombstone(self, worker: Worker, topic: Topic) -> None:
-        worker.statuses.put_task(TASK, status(State.RUNNING))
-        worker.statuses.remove_task(TASK)
-        assert (worker.statuses.task(TASK), worker.statuses.tasks("a"), list(worker.statuses.connectors())) == (
+        worker.statuses.put(TASK, status(State.RUNNING))
+        worker.statuses.remove(TASK)
+        assert (worker.statuses.get(TASK), worker.statuses.tasks("a"), list(worker.statuses.connectors())) == (
             None,
             {},
             [],
@@ -180,10 +180,10 @@ class TestDeletion:
         assert topic.text[-1] == ("status-task-a-0", None)
 
     def test_a_connectors_tasks_go_with_it_in_the_topic_too(self, worker: Worker, topic: Topic) -> None:
-        worker.statuses.put_connector("a", status(State.RUNNING))
-        worker.statuses.put_task(TASK, status(State.RUNNING))
-        worker.statuses.put_connector("b", status(State.RUNNING))
-        worker.statuses.remove_connector("a")
+        worker.statuses.put("a", status(State.RUNNING))
+        worker.statuses.put(TASK, status(State.RUNNING))
+        worker.statuses.put("b", status(State.RUNNING))
+        worker.statuses.remove("a")
         assert list(worker.statuses.connectors()) == ["b"]
         assert topic.text[-2:] == [("status-task-a-0", None), ("status-connector-a", None)]
         assert list(Worker(topic).statuses.connectors()) == ["b"]
@@ -202,23 +202,23 @@ class TestDeletion:
         tombstone = topic.records[0]._replace(key=b"status-connector-a", value=None, partition=1, timestamp=5)
         topic.records.append(tombstone)
         topic.deliver()
-        assert worker.statuses.task(TASK) == status(State.RUNNING, THERE)
+        assert worker.statuses.get(TASK) == status(State.RUNNING, THERE)
 
     def test_tasks_that_have_lost_their_connector_are_still_found(self, worker: Worker) -> None:
-        worker.statuses.put_task(TaskId("lost", 3), status(State.FAILED))
+        worker.statuses.put(TaskId("lost", 3), status(State.FAILED))
         assert list(worker.statuses.connectors()) == ["lost"]
 
     def test_a_connector_of_the_same_name_begins_anew(self, worker: Worker, topic: Topic) -> None:
         topic.delivering = False
-        worker.statuses.put_connector("a", status(State.RUNNING))
-        worker.statuses.remove_connector("a")
-        worker.statuses.put_connector("a", status(State.PAUSED))
-        assert worker.statuses.connector("a") == status(State.PAUSED)
+        worker.statuses.put("a", status(State.RUNNING))
+        worker.statuses.remove("a")
+        worker.statuses.put("a", status(State.PAUSED))
+        assert worker.statuses.get("a") == status(State.PAUSED)
         for count in range(1, 4):
             kept, topic.records = topic.records, topic.records[:count]
             topic.deliver()
             topic.records = kept
-            assert worker.statuses.connector("a") == status(State.PAUSED)
+            assert worker.statuses.get("a") == status(State.PAUSED)
         assert list(worker.statuses.connectors()) == ["a"]
 
 
@@ -227,8 +227,8 @@ class TestRetries:
         self, worker: Worker, topic: Topic, eventually: Callable[..., None]
     ) -> None:
         topic.refusals += [AWAY, KafkaError.NOT_ENOUGH_REPLICAS, KafkaError._QUEUE_FULL]
-        worker.statuses.put_task(TASK, status(State.RUNNING))
-        assert worker.statuses.task(TASK) == status(State.RUNNING)
+        worker.statuses.put(TASK, status(State.RUNNING))
+        assert worker.statuses.get(TASK) == status(State.RUNNING)
         assert worker.statuses.flush(5)
         assert topic.text[0][0] == "status-task-a-0"
         assert len(worker.writer.writes) == 4
@@ -237,7 +237,7 @@ class TestRetries:
         topic.held = []
         began = time.monotonic()
         for number in range(100):
-            worker.statuses.put_task(TaskId("a", number), status(State.RUNNING))
+            worker.statuses.put(TaskId("a", number), status(State.RUNNING))
         assert time.monotonic() - began < 1
         assert not worker.statuses.flush(0.01)
         assert len(worker.statuses.tasks("a")) == 100
@@ -245,37 +245,37 @@ class TestRetries:
     @pytest.mark.parametrize("newer", [status(State.PAUSED), None])
     def test_not_when_something_newer_was_written(self, worker: Worker, topic: Topic, newer: Status | None) -> None:
         topic.held = []
-        worker.statuses.put_task(TASK, status(State.RUNNING))
+        worker.statuses.put(TASK, status(State.RUNNING))
         if newer is None:
-            worker.statuses.remove_task(TASK)
+            worker.statuses.remove(TASK)
         else:
-            worker.statuses.put_task(TASK, newer)
+            worker.statuses.put(TASK, newer)
         (_, told), (second, told_second) = topic.held
         topic.held = None
         told(KafkaError(AWAY), -1)
         worker.writer.answer(second, told_second)
         assert worker.statuses.flush(5)
         assert topic.entries == [encode(TASK, newer)]
-        assert worker.statuses.task(TASK) == newer
+        assert worker.statuses.get(TASK) == newer
 
     def test_not_when_the_group_has_moved_on(self, worker: Worker, topic: Topic) -> None:
         topic.held = []
-        worker.statuses.put_task(TASK, status(State.RUNNING, HERE, 1))
-        worker.statuses.put_connector("b", status(State.RUNNING, HERE, 2))
+        worker.statuses.put(TASK, status(State.RUNNING, HERE, 1))
+        worker.statuses.put("b", status(State.RUNNING, HERE, 2))
         (_, told), (second, told_second) = topic.held
         topic.held = None
         told(KafkaError(AWAY), -1)
         worker.writer.answer(second, told_second)
         assert worker.statuses.flush(5)
         assert [key for key, _ in topic.entries] == [b"status-connector-b"]
-        assert worker.statuses.task(TASK) is None
+        assert worker.statuses.get(TASK) is None
 
     def test_not_when_it_was_deleted_meanwhile(self, worker: Worker, topic: Topic) -> None:
         topic.append(*encode(TASK, status(State.RUNNING, THERE)))
         topic.held = []
-        worker.statuses.put_task(TASK, status(State.RUNNING))
+        worker.statuses.put(TASK, status(State.RUNNING))
         topic.append(*encode(TASK, None))
-        assert worker.statuses.task(TASK) is None
+        assert worker.statuses.get(TASK) is None
         (_, told) = topic.held[0]
         topic.held = None
         told(KafkaError(AWAY), -1)
@@ -284,13 +284,13 @@ class TestRetries:
 
     def test_not_when_another_worker_knows_better(self, worker: Worker, topic: Topic) -> None:
         topic.held = []
-        worker.statuses.put_task(TASK, status(State.FAILED, HERE, 1))
+        worker.statuses.put(TASK, status(State.FAILED, HERE, 1))
         topic.append(*encode(TASK, status(State.RUNNING, THERE, 2)))
         (_, told) = topic.held[0]
         topic.held = None
         told(KafkaError(AWAY), -1)
         assert worker.statuses.flush(5)
-        assert worker.statuses.task(TASK) == status(State.RUNNING, THERE, 2)
+        assert worker.statuses.get(TASK) == status(State.RUNNING, THERE, 2)
 
     def test_what_kafka_will_never_take_is_logged(
         self, worker: Worker, topic: Topic, caplog: pytest.LogCaptureFixture
@@ -298,15 +298,15 @@ class TestRetries:
         topic.append(*encode(TASK, status(State.PAUSED, THERE)))
         topic.refusals.append(KafkaError.TOPIC_AUTHORIZATION_FAILED)
         with caplog.at_level(logging.ERROR, logger="headgate"):
-            worker.statuses.put_task(TASK, status(State.RUNNING))
+            worker.statuses.put(TASK, status(State.RUNNING))
         assert "Status of a-0 was not written" in caplog.text
         assert worker.statuses.flush(0)
-        assert worker.statuses.task(TASK) == status(State.PAUSED, THERE)
+        assert worker.statuses.get(TASK) == status(State.PAUSED, THERE)
 
     def test_closing_ends_them(self, topic: Topic) -> None:
         worker = Worker(topic)
         topic.refusals += [AWAY] * 1000
-        worker.statuses.put_task(TASK, status(State.RUNNING))
+        worker.statuses.put(TASK, status(State.RUNNING))
         began = time.monotonic()
         worker.statuses.close(0.1)
         assert time.monotonic() - began < 2
@@ -314,8 +314,8 @@ class TestRetries:
 
 
 def test_a_long_trace_is_cut_so_that_kafka_takes_it(worker: Worker, topic: Topic) -> None:
-    worker.statuses.put_task(TASK, Status(State.FAILED, HERE, "begin" + "x" * 2_000_000 + "end"))
-    found = worker.statuses.task(TASK)
+    worker.statuses.put(TASK, Status(State.FAILED, HERE, "begin" + "x" * 2_000_000 + "end"))
+    found = worker.statuses.get(TASK)
     assert found is not None
     assert found.trace is not None
     assert found.trace.startswith("begin")
@@ -359,13 +359,13 @@ class TestTopics:
     def test_they_are_no_statuses_of_connectors(self, worker: Worker) -> None:
         worker.statuses.put_topic("a", "orders", 0)
         assert list(worker.statuses.connectors()) == []
-        worker.statuses.remove_connector("a")
+        worker.statuses.remove("a")
         assert worker.statuses.topics("a") == ("orders",)
 
     def test_they_are_sent_again_whatever_the_generation(self, worker: Worker, topic: Topic) -> None:
         topic.refusals.append(AWAY)
         worker.statuses.put_topic("a", "orders", 0)
-        worker.statuses.put_connector("a", status(State.RUNNING, HERE, 7))
+        worker.statuses.put("a", status(State.RUNNING, HERE, 7))
         assert worker.statuses.flush(5)
         assert len(topic.entries) == 2
 
@@ -377,8 +377,8 @@ def test_the_board_writes_the_generation_that_it_is_told(worker: Worker) -> None
     board.put(TASK, InstanceEvent.STARTUP)
     generation = 4
     board.put(TASK, InstanceEvent.SHUTDOWN)
-    assert worker.statuses.connector("a") == Status(State.RUNNING, HERE, None, "1", 3)
-    assert worker.statuses.task(TASK) == Status(State.UNASSIGNED, HERE, None, None, 4)
+    assert worker.statuses.get("a") == Status(State.RUNNING, HERE, None, "1", 3)
+    assert worker.statuses.get(TASK) == Status(State.UNASSIGNED, HERE, None, None, 4)
     assert board.status("a", ConnectorType.SINK).connector.generation == 3
 
 
@@ -410,12 +410,12 @@ def test_in_the_end_the_topic_decides(steps: list[tuple[str, State]]) -> None:
 
     for what, state in steps:
         if what == "own":
-            statuses.put_task(TASK, status(state))
+            statuses.put(TASK, status(state))
             expected = status(state)
-            assert statuses.task(TASK) == expected or state is State.FAILED
+            assert statuses.get(TASK) == expected or state is State.FAILED
         elif what == "remove":
-            statuses.remove_task(TASK)
-            assert statuses.task(TASK) is None
+            statuses.remove(TASK)
+            assert statuses.get(TASK) is None
         elif what == "other":
             topic.append(*encode(TASK, status(state, THERE, 2)))
         elif what == "other removes":
@@ -431,5 +431,5 @@ def test_in_the_end_the_topic_decides(steps: list[tuple[str, State]]) -> None:
     topic.deliver()
     reader = StatusLog(MemoryLog(topic), MemoryWriter(topic))
     reader._topic_log.start(reader._on_record, 1)
-    assert statuses.task(TASK) == reader.task(TASK)
+    assert statuses.get(TASK) == reader.get(TASK)
     assert list(statuses.connectors()) == list(reader.connectors())

@@ -78,8 +78,8 @@ def test_a_worker_that_comes_later_knows_all_of_it(file: dict[str, str], logs: W
     task = TaskId("a", 0)
     logs.configs.put_connector("a", {"name": "a"})
     logs.configs.put_tasks("a", [{"t": "0"}])
-    logs.statuses.put_connector("a", Status(State.RUNNING, "w:1", None, "1.0", 4))
-    logs.statuses.put_task(task, Status(State.FAILED, "w:1", "boom", None, 4))
+    logs.statuses.put("a", Status(State.RUNNING, "w:1", None, "1.0", 4))
+    logs.statuses.put(task, Status(State.FAILED, "w:1", "boom", None, 4))
     logs.statuses.put_topic("a", "orders", 0)
     assert logs.statuses.flush(10)
     logs.offsets.put("a", [({"f": number}, {"p": number}) for number in range(20)])
@@ -87,8 +87,8 @@ def test_a_worker_that_comes_later_knows_all_of_it(file: dict[str, str], logs: W
     with WorkerLogs(file) as late:
         late.start()
         assert late.configs.state() == logs.configs.state()
-        assert late.statuses.connector("a") == logs.statuses.connector("a")
-        assert late.statuses.task(task) == Status(State.FAILED, "w:1", "boom", None, 4)
+        assert late.statuses.get("a") == logs.statuses.get("a")
+        assert late.statuses.get(task) == Status(State.FAILED, "w:1", "boom", None, 4)
         assert late.statuses.topics("a") == ("orders",)
         assert sorted(offset["p"] for _, offset in late.offsets.all("a")) == list(range(10, 20))
 
@@ -98,12 +98,12 @@ def test_statuses_are_quick_and_their_tombstones_reach_the_topic(
 ) -> None:
     began = time.monotonic()
     for number in range(500):
-        logs.statuses.put_task(TaskId("a", number), Status(State.RUNNING, "w:1"))
+        logs.statuses.put(TaskId("a", number), Status(State.RUNNING, "w:1"))
     assert time.monotonic() - began < 2
     assert logs.statuses.flush(20)
     eventually(lambda: len(other.statuses.tasks("a")) == 500)
-    logs.statuses.put_connector("a", Status(State.RUNNING, "w:1"))
-    logs.statuses.remove_connector("a")
+    logs.statuses.put("a", Status(State.RUNNING, "w:1"))
+    logs.statuses.remove("a")
     assert logs.statuses.flush(20)
     eventually(lambda: list(other.statuses.connectors()) == [])
     assert list(logs.statuses.connectors()) == []
@@ -200,11 +200,11 @@ def test_a_broker_that_goes_and_comes_back(file: dict[str, str], tmp_path: Path)
     with Broker(tmp_path, heap="256m") as own, WorkerLogs({**file, "bootstrap.servers": own.bootstrap}) as logs:
         logs.start()
         logs.configs.put_connector("a", {"v": "1"})
-        logs.statuses.put_task(TaskId("a", 0), Status(State.RUNNING, "w:1"))
+        logs.statuses.put(TaskId("a", 0), Status(State.RUNNING, "w:1"))
         own.kill()
         began = time.monotonic()
         for number in range(10):
-            logs.statuses.put_task(TaskId("a", number), Status(State.FAILED, "w:1", "boom"))
+            logs.statuses.put(TaskId("a", number), Status(State.FAILED, "w:1", "boom"))
         assert time.monotonic() - began < 1  # the herder goes on
         assert not logs.statuses.flush(6)  # longer than the writer tries: they have come back, and wait
         assert logs.configs.view().require("a").config == {"v": "1"}

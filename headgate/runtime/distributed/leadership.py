@@ -78,13 +78,13 @@ class Leadership:
         for name in self._statuses.connectors():
             connector = view.get(name)
             if connector is None and name not in kept:
-                self._statuses.remove_connector(name)
+                self._statuses.remove(name)
                 continue
             left = len(connector.tasks) if connector is not None else 0
             for number in self._statuses.tasks(name):
                 task = TaskId(name, number)
                 if number >= left and task not in held.tasks:
-                    self._statuses.remove_task(task)
+                    self._statuses.remove(task)
 
     # --- session keys -------------------------------------------------------------------------------------------------
 

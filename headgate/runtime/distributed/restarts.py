@@ -47,22 +47,18 @@ class Restarts:
 
     def _put(self, plan: RestartPlan, status: ConnectorStatus, unless_heard: bool = False) -> None:
         """Of what the plan chose. `unless_heard`: but not of what has been said to be something else since."""
-        statuses, name = self._stores.statuses, status.name
-
-        def due(now: Status | None) -> bool:
-            return not unless_heard or (now is not None and now.state is State.RESTARTING)
-
-        if plan.connector and due(statuses.connector(name)):
-            statuses.put_connector(name, status.connector)
-        chosen = {task.task for task in plan.tasks}
-        for each in status.tasks:
-            task = TaskId(name, each.id)
-            if each.id in chosen and due(statuses.task(task)):
-                statuses.put_task(task, each.status)
+        statuses, told = self._stores.statuses, _by_owner(status)
+        for whose in plan.work:
+            now = statuses.get(whose)
+            if not unless_heard or (now is not None and now.state is State.RESTARTING):
+                statuses.put(whose, told[whose])
 
 
 def _under_way(plan: RestartPlan) -> bool:
     """Whether anything of what it chose is still being restarted."""
-    chosen = {task.task for task in plan.tasks}
-    tasks = any(each.id in chosen and each.status.state is State.RESTARTING for each in plan.status.tasks)
-    return tasks or (plan.connector and plan.status.connector.state is State.RESTARTING)
+    told = _by_owner(plan.status)
+    return any(told[whose].state is State.RESTARTING for whose in plan.work)
+
+
+def _by_owner(status: ConnectorStatus) -> dict[str | TaskId, Status]:
+    return {status.name: status.connector, **{TaskId(status.name, each.id): each.status for each in status.tasks}}
