@@ -15,20 +15,17 @@ from starlette.routing import BaseRoute
 from headgate.rest import errors
 from headgate.rest.admin import AdminEndpoints
 from headgate.rest.connectors import ConnectorEndpoints
-from headgate.rest.control import ControlEndpoints
 from headgate.rest.forwarding import Forwarding
 from headgate.rest.headers import ResponseHeaders
 from headgate.rest.internal import InternalEndpoints
 from headgate.rest.loggers import Loggers
-from headgate.rest.metrics import MetricsEndpoints
 from headgate.rest.offsets import OffsetEndpoints
 from headgate.rest.openapi import OpenApiEndpoints
 from headgate.rest.plugins import PluginEndpoints
 from headgate.rest.readiness import Readiness
-from headgate.rest.root import RootEndpoints
+from headgate.rest.root import MetricsEndpoints, RootEndpoints
 from headgate.rest.routing import Resource
 from headgate.rest.settings import RestSettings
-from headgate.rest.topics import TopicEndpoints
 from headgate.runtime.herder import Herder
 
 
@@ -65,9 +62,7 @@ def main_routes(
     """What `placed` stands around has its place, the leader or an owner; the rest is done wherever it is asked for."""
     root = RootEndpoints(herder, commit, settings.health_timeout)
     connectors = ConnectorEndpoints(herder)
-    control = ControlEndpoints(herder)
     offsets = OffsetEndpoints(herder)
-    topics = TopicEndpoints(herder)
     plugins = PluginEndpoints(herder)
     internal = InternalEndpoints(herder)
     placed = (forwarding or Forwarding(settings.peer_tls)).wrap
@@ -86,14 +81,14 @@ def main_routes(
         Resource(f"{one}/status", GET=connectors.status),
         Resource(f"{one}/tasks", GET=connectors.tasks, POST=placed(internal.put_tasks)),
         Resource(f"{one}/tasks/{{task}}/status", GET=connectors.task_status),
-        Resource(f"{one}/tasks/{{task}}/restart", POST=placed(control.restart_task)),
-        Resource(f"{one}/pause", PUT=control.pause),
-        Resource(f"{one}/resume", PUT=control.resume),
-        Resource(f"{one}/stop", PUT=placed(control.stop)),
-        Resource(f"{one}/restart", POST=placed(control.restart)),
+        Resource(f"{one}/tasks/{{task}}/restart", POST=placed(connectors.restart_task)),
+        Resource(f"{one}/pause", PUT=connectors.pause),
+        Resource(f"{one}/resume", PUT=connectors.resume),
+        Resource(f"{one}/stop", PUT=placed(connectors.stop)),
+        Resource(f"{one}/restart", POST=placed(connectors.restart)),
         Resource(f"{one}/offsets", GET=offsets.read, PATCH=placed(offsets.alter), DELETE=placed(offsets.reset)),
-        Resource(f"{one}/topics", GET=topics.active),
-        Resource(f"{one}/topics/reset", PUT=topics.reset),
+        Resource(f"{one}/topics", GET=connectors.topics),
+        Resource(f"{one}/topics/reset", PUT=connectors.reset_topics),
         Resource(f"{one}/fence", PUT=placed(internal.fence)),
         Resource("/internal/members/{member}", DELETE=internal.remove_member),
         Resource("/connector-plugins", GET=plugins.names),

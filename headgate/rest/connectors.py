@@ -1,19 +1,19 @@
-"""/connectors: list, create, read, change, delete."""
+"""/connectors: list, create, read, change, delete; pause, resume, stop, restart; the topics they have used."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headgate.model import TaskId
+from headgate.model import RestartRequest, TaskId
 from headgate.rest import entities
 from headgate.rest.body import JsonResponse, read_json
-from headgate.rest.errors import unknown_class
-from headgate.rest.routing import connector_of, location
+from headgate.rest.errors import unknown_class, unknown_connector
+from headgate.rest.routing import connector_of, flag, location
 from headgate.runtime.errors import ConnectorNotFound, StatusNotFound
 from headgate.runtime.herder import Herder
 
@@ -74,7 +74,7 @@ class ConnectorEndpoints:
         return JsonResponse(entities.connector_status(self.herder.connector_status(connector_of(request))))
 
     async def task_status(self, request: Request) -> Response:
-        task = TaskId(connector_of(request), request.path_params["task"])
+        task = _task_of(request)
         return JsonResponse(entities.task_status(task.task, self.herder.task_status(task)))
 
     def _expand(self, name: str, wanted: list[str]) -> dict[str, Any] | None:
@@ -86,3 +86,51 @@ class ConnectorEndpoints:
             return {each: known[each]() for each in dict.fromkeys(wanted) if each in known}
         except (ConnectorNotFound, StatusNotFound):
             return None  # Deleted since the names were listed: it is not there any more.
+
+    # --- pause, resume, stop, restart. Bodies are not read: these requests have nothing to say in one -----------------
+
+    async def pause(self, request: Request) -> Response:
+        return await self._order(self.herder.pause, request, 202)
+
+    async def resume(self, request: Request) -> Response:
+        return await self._order(self.herder.resume, request, 202)
+
+    async def stop(self, request: Request) -> Response:
+        return await self._order(self.herder.stop, request, 204)
+
+    async def _order(
+        self, command: Callable[[str], Coroutine[Any, Any, None]], request: Request, status: int
+    ) -> Response:
+        name = connector_of(request)
+        with unknown_connector("Unknown connector"):
+            await self.herder.call(lambda: command(name))
+        return Response(status_code=status)
+
+    async def restart(self, request: Request) -> Response:
+        asked = RestartRequest(connector_of(request), flag(request, "includeTasks"), flag(request, "onlyFailed"))
+        with unknown_connector("Unknown connector:"):
+            status = await self.herder.call(lambda: self.herder.restart(asked))
+        if status is None:
+            return Response(status_code=204)
+        return JsonResponse(entities.connector_status(status), 202)
+
+    async def restart_task(self, request: Request) -> Response:
+        task = _task_of(request)
+        with unknown_connector("Unknown connector:"):
+            await self.herder.call(lambda: self.herder.restart_task(task))
+        return Response(status_code=204)
+
+    # --- topics, whether or not there is such a connector -------------------------------------------------------------
+
+    async def topics(self, request: Request) -> Response:
+        name = connector_of(request)
+        return JsonResponse({name: {"topics": self.herder.active_topics(name)}})
+
+    async def reset_topics(self, request: Request) -> Response:
+        name = connector_of(request)
+        await self.herder.call(lambda: self.herder.reset_topics(name))
+        return Response(status_code=202)
+
+
+def _task_of(request: Request) -> TaskId:
+    return TaskId(connector_of(request), request.path_params["task"])

@@ -1,7 +1,9 @@
-"""/ and /health: which worker this is, and whether it can do anything."""
+"""/, /health and /metrics: which worker this is, whether it can do anything, and how much it does."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +15,7 @@ from headgate.rest.body import JsonResponse
 from headgate.runtime.errors import HerderError
 from headgate.runtime.herder import Herder
 
+METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 STARTING: Final = "Worker is still starting up."
 HEALTHY: Final = "Worker has completed startup and is ready to handle requests."
 UNHEALTHY: Final = "Worker was unable to handle this request and may be unable to handle other requests."
@@ -39,6 +42,15 @@ class RootEndpoints:
             else:
                 return JsonResponse({"status": "healthy", "message": HEALTHY})
         return JsonResponse({"status": "starting", "message": with_stage(STARTING, self.herder)}, 503)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsEndpoints:
+    collect: Callable[[], bytes]
+
+    async def read(self, request: Request) -> Response:
+        # In a thread: thousands of metrics take a while to write, and other requests need not wait for that.
+        return Response(await asyncio.to_thread(self.collect), headers={"Content-Type": METRICS_TYPE})
 
 
 def with_stage(message: str, herder: Herder) -> str:

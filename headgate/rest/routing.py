@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 from urllib.parse import quote, unquote_to_bytes
 
@@ -19,7 +19,6 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from headgate.rest import errors
-from headgate.rest.accept import accepts
 from headgate.rest.body import JSON
 from headgate.runtime.errors import ShuttingDown
 
@@ -144,3 +143,30 @@ def _integer(text: str) -> int | None:
         return None
     number = int(text)
     return number if -(1 << 31) <= number < 1 << 31 else None
+
+
+# --- the Accept header: whether the client takes the one media type we have -------------------------------------------
+
+
+def accepts(headers: Iterable[str], media_type: str) -> bool:
+    """False only if the headers name ranges and none of them lets `media_type` in; the most precise range decides."""
+    ranges = [_media_range(text) for header in headers for text in header.split(",") if text.strip()]
+    if not ranges:
+        return True
+    family = media_type.partition("/")[0] + "/*"
+    # Java's HttpURLConnection writes a bare * for "anything".
+    precision = {media_type: 3, family: 2, "*/*": 1, "*": 1}
+    fitting = [(precision[name], quality) for name, quality in ranges if name in precision]
+    return bool(fitting) and max(fitting)[1] > 0
+
+
+def _media_range(text: str) -> tuple[str, float]:
+    name, *params = (part.strip().lower() for part in text.split(";"))
+    for param in params:
+        key, _, value = param.partition("=")
+        if key.strip() == "q":
+            try:
+                return name, float(value)
+            except ValueError:
+                return name, 1.0  # An unreadable quality is no reason to refuse.
+    return name, 1.0

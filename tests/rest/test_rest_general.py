@@ -13,9 +13,8 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from headgate.rest import body
-from headgate.rest.accept import accepts
 from headgate.rest.app import build_app
-from headgate.rest.routing import location
+from headgate.rest.routing import accepts, location
 from headgate.rest.settings import RestSettings
 from headgate.runtime.errors import (
     AlreadyExists,

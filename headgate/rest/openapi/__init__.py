@@ -1,4 +1,4 @@
-"""/openapi.json: the REST API described in OpenAPI 3.1, written by hand, by noun."""
+"""/openapi.json: the REST API described in OpenAPI 3.1, written by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from starlette.responses import Response
 
 from headgate import __version__
 from headgate.rest.body import JsonResponse
-from headgate.rest.openapi import connectors, control, internal, offsets, plugins, schemas, worker
+from headgate.rest.openapi.paths import PATHS
+from headgate.rest.openapi.schemas import SCHEMAS
 
 _TAGS: Final = {
     "connectors": "Create, read, change and delete connectors.",
@@ -40,15 +41,7 @@ class OpenApiEndpoints:
 
 def document(paths: Collection[str]) -> dict[str, Any]:
     """The description of those of our paths that this application has."""
-    described = {
-        **worker.PATHS,
-        **connectors.PATHS,
-        **control.PATHS,
-        **offsets.PATHS,
-        **plugins.PATHS,
-        **internal.PATHS,
-    }
-    served = {path: item for path, item in described.items() if path in paths}
+    served = {path: item for path, item in PATHS.items() if path in paths}
     used = {
         tag for item in served.values() for key, call in item.items() if key != "parameters" for tag in call["tags"]
     }
@@ -63,5 +56,5 @@ def document(paths: Collection[str]) -> dict[str, Any]:
         "servers": [{"url": "/"}],
         "tags": [{"name": name, "description": text} for name, text in _TAGS.items() if name in used],
         "paths": served,
-        "components": {"schemas": schemas.SCHEMAS},
+        "components": {"schemas": SCHEMAS},
     }

@@ -94,10 +94,13 @@ def _path(name: str, description: str, schema: Json, example: str | int) -> Json
 
 
 _NAME: Final = {"type": "string", "minLength": 1}
-CONNECTOR: Final = _path("connector", "Name of the connector.", _NAME, "lines-in")
-TASK: Final = _path("task", "Number of the task.", {"type": "integer", "format": "int32", "minimum": 0}, 0)
-PLUGIN: Final = _path("plugin", "Class name of the plugin, or its short name.", _NAME, "FileStreamSource")
-LOGGER: Final = _path("logger", "Name of the logger; `root` for the root logger.", _NAME, "root")
+PARAMETERS: Final = {
+    "connector": _path("connector", "Name of the connector.", _NAME, "lines-in"),
+    "task": _path("task", "Number of the task.", {"type": "integer", "format": "int32", "minimum": 0}, 0),
+    "plugin": _path("plugin", "Class name of the plugin, or its short name.", _NAME, "FileStreamSource"),
+    "logger": _path("logger", "Name of the logger; `root` for the root logger.", _NAME, "root"),
+}
+"""Of paths, by the names that they have there."""
 FORWARD: Final = query_text(
     "forward", "Between workers: whether the request may be passed on to another worker.", examples=("true", "false")
 )
