@@ -12,14 +12,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from headgate.api import ConnectError, Schema, SinkRecord, SourceRecord, SourceTable
 from headgate.model import ChainSpec
 from headgate.pipeline.batch import Batch, from_ipc, slim, to_ipc, write_ipc
-from headgate.pipeline.failure import Failure, InternalSinkRecord
+from headgate.pipeline.failure import Failure, InternalSinkRecord, class_name
 from headgate.pipeline.packed import INTERNAL_SINK_RECORDS, PROTOCOL, SINK_RECORDS, SOURCE_RECORDS, Packer
 from headgate.pipeline.shelf import SMALL, Payload, Shelf, drop, opened
 from headgate.pipeline.sink_chain import Kind, Output, SinkChain
@@ -27,6 +27,8 @@ from headgate.pipeline.source_chain import SourceChain
 from headgate.pipeline.sql.rows import Origins
 from headgate.pipeline.sql.selected import Selected
 from headgate.pipeline.tolerance import Retry, ToleranceExceeded, Triage
+
+C = TypeVar("C", SinkChain, SourceChain)
 
 MOST_CHAINS: Final = 256
 
@@ -173,27 +175,23 @@ def unpack(data: Packed) -> Result:
 
 def run(blob: Packed) -> bytes:
     """A packed Job in, a packed Result out. Never raises for what the chain, its plugins or the job do wrong."""
-    start = time.perf_counter()
-    try:
-        return pickle.dumps(_done(pickle.loads(blob), start), PROTOCOL)
-    except Exception as error:
-        return pickle.dumps(_failed(error, start), PROTOCOL)
+    return _packed(lambda start: _done(pickle.loads(blob), start))
 
 
 def run_sink(template: Job, batch: Batch) -> bytes:
     """The same for a sink's batch that is at hand already: it need not be packed to be run."""
+    return _packed(lambda start: _sunk(template, batch, start))
+
+
+def _packed(work: Callable[[float], Result]) -> bytes:
     start = time.perf_counter()
     try:
-        return pickle.dumps(_sunk(template, batch, start), PROTOCOL)
+        return pickle.dumps(work(start), PROTOCOL)
     except Exception as error:
-        return pickle.dumps(_failed(error, start), PROTOCOL)
-
-
-def _failed(error: Exception, start: float) -> Result:
-    name = f"{type(error).__module__}.{type(error).__qualname__}"
-    trace = "".join(traceback.format_exception(error))
-    failures = (error.failure,) if isinstance(error, ToleranceExceeded) else ()
-    return Result(None, trace, name, time.perf_counter() - start, 0, failures)
+        trace = "".join(traceback.format_exception(error))
+        failures = (error.failure,) if isinstance(error, ToleranceExceeded) else ()
+        failed = Result(None, trace, class_name(type(error)), time.perf_counter() - start, 0, failures)
+        return pickle.dumps(failed, PROTOCOL)
 
 
 def map_batches(template: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -288,22 +286,16 @@ class _Chains:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept: OrderedDict[tuple[bytes, Output | None], SinkChain | SourceChain] = OrderedDict()
+        self._kept: OrderedDict[tuple[bytes, Output | None], Any] = OrderedDict()
 
     def sink(self, chain: bytes, output: Output) -> SinkChain:
-        found = self._get((chain, output), lambda: SinkChain(pickle.loads(chain), output))
-        assert isinstance(found, SinkChain)
-        return found
+        return self._get((chain, output), lambda: SinkChain(pickle.loads(chain), output))
 
     def source(self, job: Job) -> SourceChain:
-        found = self._get((job.chain, None), lambda: SourceChain(pickle.loads(job.chain)))
-        assert isinstance(found, SourceChain)
-        return found
+        return self._get((job.chain, None), lambda: SourceChain(pickle.loads(job.chain)))
 
-    def _get(
-        self, key: tuple[bytes, Output | None], build: Callable[[], SinkChain | SourceChain]
-    ) -> SinkChain | SourceChain:
-        found = self._kept.get(key)
+    def _get(self, key: tuple[bytes, Output | None], build: Callable[[], C]) -> C:
+        found: C | None = self._kept.get(key)
         if found is None:
             found = self._kept[key] = build()
             while len(self._kept) > self._most:

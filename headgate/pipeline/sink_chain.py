@@ -17,7 +17,6 @@ from headgate.api import (
     Form,
     FrameSinkTask,
     Header,
-    HeaderConverter,
     Plugin,
     Schema,
     SinkRecord,
@@ -26,13 +25,13 @@ from headgate.api import (
 )
 from headgate.model import ChainSpec
 from headgate.pipeline.batch import CONSUMED, Batch, consumed_name, rows, table_schema, text_column
-from headgate.pipeline.chain import Chain
 from headgate.pipeline.columns.json_shape import Shape
 from headgate.pipeline.columns.plan import ColumnPlan
 from headgate.pipeline.converters.byte_array import ByteArrayConverter
 from headgate.pipeline.converters.json import JsonConverter
 from headgate.pipeline.converters.string import StringConverter
-from headgate.pipeline.failure import Consumed, InternalSinkRecord, Stage, raw_bytes
+from headgate.pipeline.directed_chain import DirectedChain
+from headgate.pipeline.failure import Consumed, InternalSinkRecord, Stage
 from headgate.pipeline.policy import ErrorPolicy
 from headgate.pipeline.sql.rows import Rows
 from headgate.pipeline.text import text
@@ -66,11 +65,11 @@ class Output:
         return cls(Kind.RECORDS) if isinstance(task, SinkTask) else cls(Kind.TABLE, task.columns, task.form)
 
 
-class SinkChain:
-    """Converters, then transforms. Built once per task and process, then called batch by batch."""
+class SinkChain(DirectedChain[SinkRecord]):
+    """Converters, then transforms."""
 
     def __init__(self, spec: ChainSpec, output: Output) -> None:
-        self._chain = Chain.build(spec)
+        super().__init__(spec)
         self.output = output
         self._show = _as_json() if output.form is Form.JSON else text
         self._converted = [name for name in output.columns if name in ("key", "value")]
@@ -84,10 +83,6 @@ class SinkChain:
             and not self._chain.steps
             and all(self._as_it_is(name) for name in self._converted)
         )
-
-    @property
-    def policy(self) -> ErrorPolicy:
-        return self._chain.policy
 
     @property
     def needed(self) -> frozenset[str]:
@@ -123,15 +118,6 @@ class SinkChain:
                 break
         return pa.concat_tables(made) if made else schema.empty_table()
 
-    @property
-    def cut(self) -> bool:
-        """Whether a statement comes next: then the chain gives rows for it."""
-        return self._chain.steps.cut
-
-    @property
-    def headers(self) -> HeaderConverter:
-        return self._chain.headers
-
     def rows(self, batch: Batch, triage: Triage) -> pa.Table:
         """The records as the statement will see them."""
         rows = Rows(self._chain.headers)
@@ -140,8 +126,7 @@ class SinkChain:
     def selected(self, records: Sequence[SinkRecord], triage: Triage) -> list[SinkRecord] | pa.Table:
         """Of records that a statement made: what the chain gives, rows for the next statement or its output."""
         if self.cut:
-            rows = Rows(self._chain.headers)
-            return rows.table(self._stepped(records, triage, rows.row))
+            return self._statement_rows(records, triage)
         if self.output.kind is Kind.RECORDS:
             return self._stepped(records, triage, lambda record: record)
         schema = table_schema(self.output.columns)
@@ -152,24 +137,12 @@ class SinkChain:
         """What the record was made of; what the task made itself is written by the converters."""
         if isinstance(record, InternalSinkRecord):
             return Consumed.of(record.consumed)
-        chain, topic = self._chain, record.original_topic or record.topic
-        to_header = chain.headers.from_connect_header
-        return Consumed(
-            topic,
-            record.original_partition if record.original_partition is not None else record.partition,
-            record.original_offset if record.original_offset is not None else record.offset,
-            record.timestamp,
-            record.timestamp_type,
-            raw_bytes(partial(chain.key.from_connect, topic), record.key_schema, record.key),
-            raw_bytes(partial(chain.value.from_connect, topic), record.value_schema, record.value),
-            tuple(
-                (each.key, raw_bytes(partial(to_header, topic, each.key), each.schema, each.value))
-                for each in record.headers
-            ),
-        )
+        topic = record.original_topic or record.topic
+        partition = record.original_partition if record.original_partition is not None else record.partition
+        offset = record.original_offset if record.original_offset is not None else record.offset
+        return Consumed(topic, partition, offset, record.timestamp, record.timestamp_type, *self._raw(topic, record))
 
-    def close(self) -> None:
-        self._chain.close()
+    _origin = consumed
 
     # --- record by record ---------------------------------------------------------------------------------------------
 
@@ -191,18 +164,6 @@ class SinkChain:
                     done.append(kept if finish is None else finish(kept, row))
             except StageFailed as failed:
                 if not triage.goes_on(index, failed, partial(Consumed.of, row)):
-                    break
-        return done
-
-    def _stepped(self, records: Sequence[SinkRecord], triage: Triage, finish: Callable[[SinkRecord], Any]) -> list[Any]:
-        done = []
-        for index, record in enumerate(records):
-            try:
-                kept = self._chain.steps.apply(record)
-                if kept is not None:
-                    done.append(finish(kept))
-            except StageFailed as failed:
-                if not triage.goes_on(index, failed, partial(self.consumed, record)):
                     break
         return done
 

@@ -15,24 +15,21 @@ from headgate.api import (
     Converter,
     DataError,
     Header,
-    HeaderConverter,
     Schema,
     SchemaType,
     SourceRecord,
     Struct,
 )
 from headgate.java.text import decode_utf8
-from headgate.model import ChainSpec
 from headgate.pipeline.batch import PRODUCED, Produced, numbered, produced, rows, text_column
-from headgate.pipeline.chain import Chain
 from headgate.pipeline.columns.frame import joined
 from headgate.pipeline.columns.shown import quoted
 from headgate.pipeline.converters.byte_array import ByteArrayConverter
 from headgate.pipeline.converters.json import JsonConverter
 from headgate.pipeline.converters.string import StringConverter
-from headgate.pipeline.failure import Polled, RawHeaders, Stage, raw_bytes, shown_record
+from headgate.pipeline.directed_chain import DirectedChain
+from headgate.pipeline.failure import Polled, Stage, shown_record
 from headgate.pipeline.policy import ErrorPolicy
-from headgate.pipeline.sql.rows import Row, Rows
 from headgate.pipeline.tolerance import StageFailed, Triage, attempt
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
@@ -40,23 +37,15 @@ Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 _NO_TIMESTAMP: Final = -1
 
 
-class SourceChain:
-    """Transforms, then converters. Built once per task and process, then called batch by batch."""
-
-    def __init__(self, spec: ChainSpec) -> None:
-        self._chain = Chain.build(spec)
-
-    @property
-    def policy(self) -> ErrorPolicy:
-        return self._chain.policy
+class SourceChain(DirectedChain[SourceRecord]):
+    """Transforms, then converters."""
 
     def records(self, records: Sequence[SourceRecord], triage: Triage | None = None) -> pa.Table:
         """PRODUCED rows of the records that no transform dropped. What fails is for `triage`; without one, raises
         ToleranceExceeded. Where a statement comes next, rows for it instead."""
         triage = triage or Triage(ErrorPolicy())
         if self.cut:
-            rows = Rows(self._chain.headers)
-            return rows.table(list(self._rows(records, rows, triage)))
+            return self._statement_rows(records, triage)
         return produced(self._converted(records, triage))
 
     def columns(
@@ -75,28 +64,6 @@ class SourceChain:
             return quick
         return self.records(list(_records(topic, table, key_schema, value_schema)), triage)
 
-    @property
-    def cut(self) -> bool:
-        """Whether a statement comes next."""
-        return self._chain.steps.cut
-
-    @property
-    def headers(self) -> HeaderConverter:
-        return self._chain.headers
-
-    def close(self) -> None:
-        self._chain.close()
-
-    def _rows(self, records: Sequence[SourceRecord], rows: Rows, triage: Triage) -> Iterator[Row]:
-        for index, origin in enumerate(records):
-            try:
-                record = self._chain.steps.apply(origin)
-                if record is not None:
-                    yield rows.row(record)
-            except StageFailed as failed:
-                if not triage.goes_on(index, failed, partial(self._polled, origin)):
-                    return
-
     def _converted(self, records: Sequence[SourceRecord], triage: Triage) -> Iterator[Produced]:
         chain = self._chain
         key_class, value_class = type(chain.key), type(chain.value)
@@ -111,7 +78,7 @@ class SourceChain:
                 key = attempt(Stage.KEY_CONVERTER, key_class, to_key, topic, record.key_schema, record.key)
                 value = attempt(Stage.VALUE_CONVERTER, value_class, to_value, topic, record.value_schema, record.value)
             except StageFailed as failed:
-                if not triage.goes_on(row, failed, partial(self._polled, origin)):
+                if not triage.goes_on(row, failed, partial(self._origin, origin)):
                     return
                 continue
             yield Produced(row, topic, record.partition, key, value, _checked(record.timestamp), headers)
@@ -124,28 +91,15 @@ class SourceChain:
             for each in headers
         ]
 
-    # --- a record that failed -----------------------------------------------------------------------------------------
-
-    def _polled(self, record: SourceRecord) -> Polled:
-        policy, chain, topic = self.policy, self._chain, record.topic
+    def _origin(self, record: SourceRecord) -> Polled:
+        policy, topic = self.policy, record.topic
         shown = shown_record(record) if policy.log and policy.log_records else ""
+        known = Polled(topic, record.source_partition, record.source_offset, shown=shown)
         if not policy.dead_letter_topic:
-            return Polled(topic, record.source_partition, record.source_offset, shown=shown)
-        to_header = chain.headers.from_connect_header
-        headers: RawHeaders = tuple(
-            (each.key, raw_bytes(partial(to_header, topic, each.key), each.schema, each.value))
-            for each in record.headers
-        )
-        return Polled(
-            topic,
-            record.source_partition,
-            record.source_offset,
-            None if record.timestamp == _NO_TIMESTAMP else record.timestamp,
-            raw_bytes(partial(chain.key.from_connect, topic), record.key_schema, record.key),
-            raw_bytes(partial(chain.value.from_connect, topic), record.value_schema, record.value),
-            headers,
-            shown,
-        )
+            return known
+        timestamp = None if record.timestamp == _NO_TIMESTAMP else record.timestamp
+        key, value, headers = self._raw(topic, record)
+        return known._replace(timestamp=timestamp, key=key, value=value, headers=headers)
 
     # --- columns without a record per row -----------------------------------------------------------------------------
 
