@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from headgate.api import ConfigError
+
+log = logging.getLogger(__name__)
 
 ALLOWED_PATHS: Final = "allowed.paths"
 
@@ -31,8 +34,13 @@ class AllowedPaths:
         return cls(paths or None)
 
     def find(self, path: str) -> Path | None:
-        """The path, if it may be looked into. `..` leads nowhere."""
+        """The path, if there is one that may be looked into; a warning says which may not. `..` leads nowhere."""
+        if not path:
+            return None
         if self.paths is None:
             return Path(path)
         wanted = Path(os.path.normpath(path))
-        return wanted if any(wanted.is_relative_to(each) for each in self.paths) else None
+        if any(wanted.is_relative_to(each) for each in self.paths):
+            return wanted
+        log.warning("The path %s is not allowed to be accessed", path)
+        return None

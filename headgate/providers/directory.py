@@ -19,11 +19,8 @@ class DirectoryConfigProvider(ConfigProvider):
         self._allowed = AllowedPaths.parse(params)
 
     def get(self, path: str, keys: Set[str]) -> ConfigData:
-        if not path:
-            return ConfigData({})
         folder = self._allowed.find(path)
         if folder is None:
-            log.warning("The path %s is not allowed to be accessed", path)
             return ConfigData({})
         if not folder.is_dir():
             log.warning("The path %s is not a directory", path)

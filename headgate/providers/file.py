@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Set
 
 import javaproperties
 
 from headgate.api import ConfigData, ConfigError, ConfigProvider
 from headgate.providers.allowed_paths import AllowedPaths
-
-log = logging.getLogger(__name__)
 
 
 class FileConfigProvider(ConfigProvider):
@@ -20,11 +17,8 @@ class FileConfigProvider(ConfigProvider):
         self._allowed = AllowedPaths.parse(params)
 
     def get(self, path: str, keys: Set[str]) -> ConfigData:
-        if not path:
-            return ConfigData({})
         file = self._allowed.find(path)
         if file is None:
-            log.warning("The path %s is not allowed to be accessed", path)
             return ConfigData({})
         try:
             with file.open(encoding="utf-8") as opened:
