@@ -332,6 +332,16 @@ def valid_regex(name: str, value: Any) -> None:
         raise ConfigError.invalid(name, value, f"Invalid regular expression: {error}") from None
 
 
+def or_null(validator: Validator) -> Validator:
+    """For a key that need not be given."""
+
+    def check(name: str, value: Any) -> None:
+        if value is not None:
+            validator(name, value)
+
+    return check
+
+
 def all_of(*validators: Validator) -> Validator:
     def check(name: str, value: Any) -> None:
         for validator in validators:

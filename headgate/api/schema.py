@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal as PyDecimal
 from enum import Enum
+from operator import attrgetter
 from typing import Any, Final
 
 from headgate.api.errors import DataError
@@ -251,14 +252,9 @@ def _fits(schema: Schema, value: Any) -> bool:
     return isinstance(value, _PLAIN[schema.type])
 
 
+_of_struct: Final = attrgetter("fields", "name", "version", "doc", "parameters")
+
+
 def _same_struct(one: Schema, other: Schema) -> bool:
     """Whether both describe the same structs; whether null or a default may stand in their place does not matter."""
-    if one is other:
-        return True
-    return (one.fields, one.name, one.version, one.doc, one.parameters) == (
-        other.fields,
-        other.name,
-        other.version,
-        other.doc,
-        other.parameters,
-    )
+    return one is other or _of_struct(one) == _of_struct(other)

@@ -14,22 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from headgate.api import (
-    HIGH,
-    INT,
-    LOW,
-    STRING,
-    ConfigDef,
-    ConnectError,
-    ExactlyOnceSupport,
-    Key,
-    SourceConnector,
-    SourceTable,
-    SourceTask,
-    at_least,
-    non_empty,
-    schema,
-)
+from headgate.api import ConnectError, ExactlyOnceSupport, SourceConnector, SourceTable, SourceTask, schema
+from headgate.api.config import HIGH, INT, LOW, STRING, ConfigDef, Key, at_least, non_empty
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,7 +13,6 @@ from headgate.connectors.mirror.naming import Naming
 from headgate.connectors.mirror.offset_policy import Begin, OffsetPolicy
 from headgate.connectors.mirror.positions import dealt, position, read, written
 from headgate.connectors.mirror.selection import Selection
-from headgate.connectors.mirror.start import start
 
 ELSEWHERE = {"source.bootstrap.servers": "far:9092"}
 
@@ -137,7 +136,7 @@ def test_other_policies_are_refused(text: str) -> None:
     ],
 )
 def test_where_a_partition_with_offsets_10_to_19_is_begun(text: str, wanted: int | None, at: int) -> None:
-    assert start(OffsetPolicy.parse(text), wanted, 10, 20) == at
+    assert OffsetPolicy.parse(text).start(wanted, 10, 20) == at
 
 
 # --- partitions among tasks -------------------------------------------------------------------------------------------

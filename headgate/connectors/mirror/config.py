@@ -6,23 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headgate.api import (
-    BOOLEAN,
-    HIGH,
-    INT,
-    LIST,
-    LOW,
-    MEDIUM,
-    STRING,
-    ConfigDef,
-    ConfigError,
-    ConfigValue,
-    Key,
-    at_least,
-    non_empty,
-    one_of,
-    valid_regex,
-)
+from headgate.api import ConfigDef, ConfigError, ConfigValue, Key, at_least, non_empty, one_of, valid_regex
+from headgate.api.config import BOOLEAN, HIGH, INT, LIST, LOW, STRING
 from headgate.connectors.mirror.naming import SOURCE, TOPIC, Naming, valid_alias, valid_format
 from headgate.connectors.mirror.offset_policy import OffsetPolicy, valid_policy
 from headgate.connectors.mirror.selection import Selection, valid_regexes
@@ -65,7 +50,6 @@ CONFIG: Final = ConfigDef(
         LIST,
         default="",
         validator=valid_regexes,
-        importance=MEDIUM,
         doc="Topics not to copy, by regular expressions that match their whole names.",
     ),
     Key(
@@ -82,7 +66,6 @@ CONFIG: Final = ConfigDef(
         STRING,
         default="source",
         validator=valid_alias,
-        importance=MEDIUM,
         doc="What the cluster that is read is called, in names of topics and in offsets.",
     ),
     Key(
@@ -108,7 +91,6 @@ CONFIG: Final = ConfigDef(
         STRING,
         default=SAME,
         validator=one_of(SAME, BY_KEY),
-        importance=MEDIUM,
         doc="Which partition records go to: the same number as they have, or by their keys.",
     ),
     Key(
@@ -116,7 +98,6 @@ CONFIG: Final = ConfigDef(
         STRING,
         default=None,
         validator=non_empty,
-        importance=MEDIUM,
         doc="Consumer group whose offsets are committed with transactions, and which offset.policy=committed reads;"
         " mirror-<name> by default.",
     ),
@@ -125,7 +106,6 @@ CONFIG: Final = ConfigDef(
         STRING,
         default=BYTES,
         validator=one_of(*_FORMATS),
-        importance=MEDIUM,
         doc="What transforms and converters see of keys: bytes, string, or json, which is read without a schema.",
     ),
     Key(
@@ -133,7 +113,6 @@ CONFIG: Final = ConfigDef(
         STRING,
         default=BYTES,
         validator=one_of(*_FORMATS),
-        importance=MEDIUM,
         doc="What transforms and converters see of values: bytes, string, or json, which is read without a schema.",
     ),
     Key(
@@ -148,7 +127,6 @@ CONFIG: Final = ConfigDef(
         CREATE_TOPICS,
         BOOLEAN,
         default=True,
-        importance=MEDIUM,
         doc="Whether topics to copy to are created where they are missing, with as many partitions as the source has.",
     ),
 )

@@ -38,6 +38,17 @@ class OffsetPolicy:
             raise ValueError("It must be earliest, latest, committed or timestamp:<instant>")
         return cls(begin)
 
+    def start(self, wanted: int | None, low: int, high: int) -> int:
+        """The offset at which a partition is begun that has those from `low` to before `high`. `wanted` is what the
+        group or the clock says; None: nothing."""
+        if self.begin is Begin.LATEST:
+            return high
+        if self.begin is Begin.EARLIEST:
+            return low
+        if wanted is None:  # a group that has nothing yet; a moment after the last record
+            return high if self.begin is Begin.TIMESTAMP else low
+        return min(max(wanted, low), high)
+
     def __str__(self) -> str:
         return f"{_TIMESTAMP}{self.timestamp}" if self.begin is Begin.TIMESTAMP else self.begin.value
 

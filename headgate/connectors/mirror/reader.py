@@ -36,11 +36,7 @@ class Reader:
         if translated.ignored:
             log.info("Settings below source. without meaning here are ignored: %s", ", ".join(translated.ignored))
         self._complaints = Complaints(log, "The cluster that is read")
-        self._lost: Final = (
-            KafkaError._AUTO_OFFSET_RESET,
-            KafkaError.OFFSET_OUT_OF_RANGE,
-            KafkaError._LOG_TRUNCATION,
-        )
+        self._lost: Final = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._LOG_TRUNCATION)
         self._refusals: Final = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED)
         self._consumer = Consumer({**QUIET, **_FAST, **translated.config, **_OURS, "error_cb": self._complain})
         self.group_metadata: object = self._consumer.consumer_group_metadata()

@@ -12,9 +12,9 @@ from typing import Any, Final
 from headgate.api import Consumed, SourceRecord, SourceTable, SourceTask, TopicPartition
 from headgate.connectors.mirror.batches import Batches, Given
 from headgate.connectors.mirror.config import MirrorConfig
+from headgate.connectors.mirror.offset_policy import OffsetPolicy
 from headgate.connectors.mirror.positions import partition_map, place, position, read
 from headgate.connectors.mirror.reader import Reader
-from headgate.connectors.mirror.start import start, warn
 
 log = logging.getLogger(__name__)
 
@@ -110,11 +110,11 @@ class MirrorTask(SourceTask):
                 if self._stop.is_set() or time.monotonic() > deadline:
                     break
                 continue
-            at = was if was is not None and bounds[0] <= was <= bounds[1] else start(policy, offset, *bounds)
+            at = was if was is not None and bounds[0] <= was <= bounds[1] else policy.start(offset, *bounds)
             if was is None:
                 log.info("Topic %s, partition %d is begun at offset %d", where.topic, where.partition, at)
             elif at != was:
-                warn(where, was, at, *bounds, policy)
+                _warn(where, was, at, *bounds, policy)
             self._positions[where] = at
             self._ready.append(self._batches.mark(where, at))
             begun = True
@@ -122,3 +122,19 @@ class MirrorTask(SourceTask):
             reader.assign(self._positions)
         else:
             self._next_try = time.monotonic() + _AGAIN_S
+
+
+def _warn(where: TopicPartition, was: int, at: int, low: int, high: int, policy: OffsetPolicy) -> None:
+    """Reading was to go on at `was`, which the partition does not have; it goes on at `at`."""
+    if was < low:
+        log.warning(
+            "Topic %s, partition %d: offsets %d to %d were deleted before they were read. Up to %d records were missed;"
+            " going on at offset %d, as offset.policy=%s says",
+            *(where.topic, where.partition, was, low - 1, max(at, low) - was, at, policy),
+        )
+    else:
+        log.warning(
+            "Topic %s, partition %d ends at offset %d, before %d, where reading was to go on: it was made anew, or has"
+            " lost records. Up to %d records were missed; going on at offset %d, as offset.policy=%s says",
+            *(where.topic, where.partition, high, was, at - low, at, policy),
+        )
