@@ -33,10 +33,7 @@ def _context(failure: Failure, task: TaskId) -> RawHeaders:
     if isinstance(record, Consumed):
         named += [("partition", str(record.partition)), ("offset", str(record.offset))]
     else:
-        named += [
-            ("source.partition", _json(record.source_partition)),
-            ("source.offset", _json(record.source_offset)),
-        ]
+        named += [("source.partition", _json(record.source_partition)), ("source.offset", _json(record.source_offset))]
     named += [
         ("connector.name", task.connector),
         ("task.id", str(task.task)),

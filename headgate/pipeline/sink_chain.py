@@ -12,17 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from headgate.api import (
-    Converter,
-    Form,
-    FrameSinkTask,
-    Header,
-    Plugin,
-    Schema,
-    SinkRecord,
-    SinkTask,
-    TableSinkTask,
-)
+from headgate.api import Converter, Form, FrameSinkTask, Header, Plugin, Schema, SinkRecord, SinkTask, TableSinkTask
 from headgate.model import ChainSpec
 from headgate.pipeline.batch import CONSUMED, Batch, consumed_name, rows, table_schema, text_column
 from headgate.pipeline.columns.json_shape import Shape

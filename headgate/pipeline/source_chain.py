@@ -10,16 +10,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.api import (
-    ConnectError,
-    Converter,
-    DataError,
-    Header,
-    Schema,
-    SchemaType,
-    SourceRecord,
-    Struct,
-)
+from headgate.api import ConnectError, Converter, DataError, Header, Schema, SchemaType, SourceRecord, Struct
 from headgate.java.text import decode_utf8
 from headgate.pipeline.batch import PRODUCED, Produced, numbered, produced, rows, text_column
 from headgate.pipeline.columns.frame import joined

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from headgate.api import SchemaType
 from headgate.pipeline.columns.frame import Column, NotByColumns, is_text
 from headgate.pipeline.columns.shown import shown
-from headgate.pipeline.schema_parts import BITS
+from headgate.pipeline.schemas import BITS
 
 _EXACT: Final = 2.0**53
 _INTEGER: Final = r"\A-?[0-9]{1,18}\z"

@@ -56,11 +56,8 @@ class Frame:
     def repeated(self, value: str) -> Column:
         return pa.repeat(pa.scalar(value, pa.string()), self.count)
 
-    def with_fields(self, fields: Mapping[str, Column]) -> Frame:
-        return replace(self, value=fields)
-
-    def with_value(self, column: Column) -> Frame:
-        return replace(self, value=column)
+    def with_value(self, value: Mapping[str, Column] | Column) -> Frame:
+        return replace(self, value=value)
 
     def with_topic(self, column: Column) -> Frame:
         return replace(self, kafka={**self.kafka, "topic": column})

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from headgate.api import LOW, STRING, ConfigDef, ConfigError, Converter, HeaderConverter, Key, Schema
-
-_TYPES: Final = ("key", "value", "header")
-
-
-def _check(name: str, value: Any) -> None:
-    if value is not None and value not in _TYPES:
-        raise ConfigError.invalid(name, value, f"String must be one of: {', '.join(_TYPES)}")
-
+from headgate.api import LOW, STRING, ConfigDef, Converter, HeaderConverter, Key, Schema, one_of
+from headgate.api.config import or_null
 
 CONVERTER_TYPE: Final = Key(
-    "converter.type", STRING, default=None, validator=_check, importance=LOW, doc="How this converter will be used."
+    "converter.type",
+    STRING,
+    default=None,
+    validator=or_null(one_of("key", "value", "header")),
+    importance=LOW,
+    doc="How this converter will be used.",
 )
 """Which part it is for. The runtime sets it; users do not."""
 

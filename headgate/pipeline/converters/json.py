@@ -8,17 +8,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import orjson
 
-from headgate.api import (
-    BOOLEAN,
-    HIGH,
-    INT,
-    LOW,
-    STRING,
-    ConfigDef,
-    DataError,
-    Key,
-    Schema,
-)
+from headgate.api import BOOLEAN, HIGH, INT, LOW, STRING, ConfigDef, DataError, Key, Schema
 from headgate.java.json import MISSING, dumps, exact_loads, loads, quick_dumps
 from headgate.pipeline.converters.any_part import CONVERTER_TYPE, AnyPartConverter
 from headgate.pipeline.converters.json_schema import has_decimal, schema_from_tree, schema_tree

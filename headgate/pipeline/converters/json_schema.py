@@ -10,7 +10,7 @@ from headgate.api import DataError, Field, Schema, SchemaType
 from headgate.api.schema import DECIMAL_NAME
 from headgate.java.numbers import wrap
 from headgate.pipeline.converters.json_value import Options, from_tree, to_tree
-from headgate.pipeline.schema_parts import inner
+from headgate.pipeline.schemas import inner
 
 _NAMES: Final[Mapping[SchemaType, str]] = {
     **{kind: kind.value.lower() for kind in SchemaType},

@@ -15,7 +15,7 @@ from headgate.api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NA
 from headgate.java.json import MISSING, plain
 from headgate.java.numbers import float32, widened, wrap
 from headgate.pipeline import logical
-from headgate.pipeline.schema_parts import BITS
+from headgate.pipeline.schemas import BITS
 from headgate.pipeline.text import java_class
 
 _MAX_DIGITS: Final = 1100

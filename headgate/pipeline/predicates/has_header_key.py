@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headgate.api import MEDIUM, STRING, ConfigDef, Key, Predicate, Record, non_empty
+from headgate.api import STRING, ConfigDef, Key, Predicate, Record, non_empty
 
 
 class HasHeaderKey(Predicate[Record]):
     aliases = ("org.apache.kafka.connect.transforms.predicates.HasHeaderKey",)
-    config = ConfigDef(Key("name", STRING, validator=non_empty, importance=MEDIUM, doc="Name of the header."))
+    config = ConfigDef(Key("name", STRING, validator=non_empty, doc="Name of the header."))
 
     uses = frozenset({"headers"})
 

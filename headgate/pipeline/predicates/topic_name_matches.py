@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from headgate.api import MEDIUM, STRING, ConfigDef, Key, Predicate, Record, all_of, non_empty
+from headgate.api import STRING, ConfigDef, Key, Predicate, Record, all_of, non_empty
 from headgate.java.regex import compiled
 from headgate.pipeline.columns.frame import Frame, NotByColumns
 from headgate.pipeline.transforms.keys import java_regex
@@ -21,7 +21,6 @@ class TopicNameMatches(Predicate[Record]):
             "pattern",
             STRING,
             validator=all_of(non_empty, java_regex),
-            importance=MEDIUM,
             doc="Regular expression for the whole topic name.",
         )
     )

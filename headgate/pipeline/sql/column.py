@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from headgate.api import DataError, Schema, SchemaType, Struct
+from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.sql.types import merged_all, type_of, type_of_values, usual
-from headgate.pipeline.transforms.schema_cache import SchemaCache
 from headgate.pipeline.transforms.structs import values_of
 
 _type_of: Final = SchemaCache(type_of)

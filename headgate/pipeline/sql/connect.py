@@ -11,7 +11,7 @@ import pyarrow.types as kinds
 
 from headgate.api import ConnectError, Schema, Struct
 from headgate.api import schema as schemas
-from headgate.pipeline.schema_parts import inner
+from headgate.pipeline.schemas import inner
 
 Make = Callable[[Any], Any]
 

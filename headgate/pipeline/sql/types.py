@@ -18,7 +18,7 @@ import pyarrow.types as kinds
 from headgate.api import DataError, Schema, SchemaType, Struct
 from headgate.api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
 from headgate.pipeline.logical import scale_of
-from headgate.pipeline.schema_parts import inner
+from headgate.pipeline.schemas import inner
 
 NULL: Final = pa.null()
 TEXT: Final = pa.string()

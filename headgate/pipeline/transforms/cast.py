@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from headgate.api import HIGH, LIST, ConfigDef, ConfigError, DataError, Key, Record, Schema, SchemaType
 from headgate.pipeline.columns.casts import cast_column
 from headgate.pipeline.columns.frame import Frame, NotByColumns
+from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.transforms import casts
 from headgate.pipeline.transforms.keys import REPLACE_NULL
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
-from headgate.pipeline.transforms.requirements import require_map, require_struct
-from headgate.pipeline.transforms.schema_cache import SchemaCache
-from headgate.pipeline.transforms.structs import members_of, rebuilt, struct_of, values_of
+from headgate.pipeline.transforms.structs import members_of, rebuilt, require_map, require_struct, struct_of, values_of
 
 _PURPOSE: Final = "cast types"
 
@@ -104,16 +103,7 @@ class Cast(PartTransform):
         if schema.type not in casts.SOURCES:
             raise casts.refusal(schema.type.value)
         cast = casts.cast_to(self._target, schema)
-        made = Schema(
-            self._target,
-            schema.optional,
-            cast(schema.default),
-            schema.name,
-            schema.version,
-            schema.doc,
-            schema.parameters,
-        )
-        return made, cast
+        return replace(schema, type=self._target, default=cast(schema.default)), cast
 
 
 def _check(spec: Sequence[str] | None) -> None:
@@ -162,4 +152,4 @@ class CastValue(OfValue, Cast):
         if self._whole is not None:
             raise NotByColumns("a map cannot be cast")
         casts = {name: cast_column(frame.field(name), target) for name, target in self._types.items()}
-        return frame.with_fields({**frame.fields, **casts})
+        return frame.with_value({**frame.fields, **casts})

@@ -11,7 +11,7 @@ from headgate.api import DataError, Schema, SchemaType, Struct
 from headgate.java import numbers
 from headgate.pipeline import values
 from headgate.pipeline.logical import TO_NUMBER
-from headgate.pipeline.schema_parts import BITS
+from headgate.pipeline.schemas import BITS
 from headgate.pipeline.text import java_class, text
 
 Cast: TypeAlias = Callable[[Any], Any]

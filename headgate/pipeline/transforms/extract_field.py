@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from headgate.api import MEDIUM, STRING, ConfigDef, DataError, Key, Record, Schema
+from headgate.api import STRING, ConfigDef, DataError, Key, Record, Schema
 from headgate.pipeline.columns.frame import Frame, NotByColumns
+from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.transforms.field_path import SYNTAX, FieldPath
 from headgate.pipeline.transforms.keys import REPLACE_NULL
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
-from headgate.pipeline.transforms.requirements import require_map, require_struct
-from headgate.pipeline.transforms.schema_cache import SchemaCache
+from headgate.pipeline.transforms.structs import require_map, require_struct
 
 _PURPOSE: Final = "field extraction"
 
 
 class ExtractField(PartTransform):
     config = ConfigDef(
-        Key("field", STRING, importance=MEDIUM, doc="Name of the field to take out, or the path to it."),
-        REPLACE_NULL,
-        SYNTAX,
+        Key("field", STRING, doc="Name of the field to take out, or the path to it."), REPLACE_NULL, SYNTAX
     )
 
     def configure(self, config: Mapping[str, str]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headgate.api import HIGH, STRING, ConfigError, DataError, Key, Schema, SchemaType, Struct, one_of_any_case
-from headgate.pipeline.transforms.requirements import require_map, require_struct
+from headgate.pipeline.transforms.structs import require_map, require_struct
 
 SYNTAX: Final = Key(
     "field.syntax.version",

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from headgate.api import MEDIUM, STRING, ConfigDef, DataError, Key, Record, Schema, SchemaType, Struct
+from headgate.api import STRING, ConfigDef, DataError, Key, Record, Schema, SchemaType, Struct
 from headgate.pipeline.columns.frame import Frame
+from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.text import java_class
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
-from headgate.pipeline.transforms.requirements import require_map, require_struct
-from headgate.pipeline.transforms.schema_cache import SchemaCache
-from headgate.pipeline.transforms.structs import rebuilt
+from headgate.pipeline.transforms.structs import rebuilt, require_map, require_struct
 
 _PURPOSE: Final = "flattening"
 _LEAVES: Final = (str, int, float, bytes, bytearray, memoryview, list, tuple)
@@ -30,9 +29,7 @@ class _Node:
 
 
 class Flatten(PartTransform):
-    config = ConfigDef(
-        Key("delimiter", STRING, default=".", importance=MEDIUM, doc="What stands between the joined names."),
-    )
+    config = ConfigDef(Key("delimiter", STRING, default=".", doc="What stands between the joined names."))
 
     def configure(self, config: Mapping[str, str]) -> None:
         super().configure(config)
@@ -130,4 +127,4 @@ class FlattenValue(OfValue, Flatten):
     aliases = ("org.apache.kafka.connect.transforms.Flatten$Value",)
 
     def apply_to_columns(self, frame: Frame) -> Frame:
-        return frame.with_fields(frame.fields)  # which are flat
+        return frame.with_value(frame.fields)  # which are flat

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from headgate.api import HIGH, LIST, STRING, ConfigDef, ConfigError, DataError, Header, Key, Record, Schema, one_of
 from headgate.pipeline.columns.frame import Frame
+from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.transforms.keys import REPLACE_NULL, some
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
-from headgate.pipeline.transforms.requirements import require_map, require_struct
-from headgate.pipeline.transforms.schema_cache import SchemaCache
-from headgate.pipeline.transforms.structs import rebuilt, struct_of, values_of
+from headgate.pipeline.transforms.structs import rebuilt, require_map, require_struct, struct_of, values_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,4 +85,4 @@ class HeaderFromValue(OfValue, HeaderFrom):
 
     def apply_to_columns(self, frame: Frame) -> Frame:
         # Headers are no column of a table.
-        return frame.with_fields({name: column for name, column in frame.fields.items() if name not in self._gone})
+        return frame.with_value({name: column for name, column in frame.fields.items() if name not in self._gone})

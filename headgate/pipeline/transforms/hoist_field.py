@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headgate.api import MEDIUM, STRING, ConfigDef, DataError, Key, Record, Schema
+from headgate.api import STRING, ConfigDef, DataError, Key, Record, Schema
 from headgate.api.schema import struct
+from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
-from headgate.pipeline.transforms.schema_cache import SchemaCache
 from headgate.pipeline.transforms.structs import struct_of
 
 
 class HoistField(PartTransform):
-    config = ConfigDef(Key("field", STRING, importance=MEDIUM, doc="Name of the only field."))
+    config = ConfigDef(Key("field", STRING, doc="Name of the only field."))
 
     def configure(self, config: Mapping[str, str]) -> None:
         super().configure(config)

@@ -8,15 +8,26 @@ from dataclasses import dataclass
 from operator import attrgetter, methodcaller
 from typing import Any, Final, TypeAlias
 
-from headgate.api import MEDIUM, STRING, ConfigDef, ConfigError, Key, Record, Schema, Struct
+from headgate.api import (
+    STRING,
+    ConfigDef,
+    ConfigError,
+    DataError,
+    Key,
+    Record,
+    Schema,
+    SinkRecord,
+    SourceRecord,
+    Struct,
+)
 from headgate.api import schema as schemas
 from headgate.pipeline.columns.frame import Column, Frame
 from headgate.pipeline.logical import datetime_of
+from headgate.pipeline.schemas import SchemaCache
+from headgate.pipeline.text import java_class
 from headgate.pipeline.transforms.keys import REPLACE_NULL
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
-from headgate.pipeline.transforms.requirements import require_map, require_sink, require_struct
-from headgate.pipeline.transforms.schema_cache import SchemaCache
-from headgate.pipeline.transforms.structs import members_of, rebuilt, struct_of, values_of
+from headgate.pipeline.transforms.structs import members_of, rebuilt, require_map, require_struct, struct_of, values_of
 
 Reader: TypeAlias = Callable[[Record], Any]
 ColumnReader: TypeAlias = Callable[[Frame], Column]
@@ -26,7 +37,7 @@ _NAMING: Final = "A ! at the end makes the field required, a ? or nothing option
 
 
 def _field_key(name: str, what: str) -> Key:
-    return Key(name, STRING, default=None, importance=MEDIUM, doc=f"Name of the field for {what}. {_NAMING}")
+    return Key(name, STRING, default=None, doc=f"Name of the field for {what}. {_NAMING}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +59,7 @@ class InsertField(PartTransform):
         _field_key("offset.field", "the offset, in sinks only"),
         _field_key("timestamp.field", "the timestamp"),
         _field_key("static.field", "a fixed text"),
-        Key("static.value", STRING, default=None, importance=MEDIUM, doc="The text for static.field."),
+        Key("static.value", STRING, default=None, doc="The text for static.field."),
         REPLACE_NULL,
     )
 
@@ -109,7 +120,10 @@ def _insertion(field: str, schema: Schema, read: Reader, read_typed: Reader, col
 
 
 def _offset(record: Record) -> int:
-    return require_sink(record, _PURPOSE).offset
+    if isinstance(record, SinkRecord):
+        return record.offset
+    kind = "org.apache.kafka.connect.source.SourceRecord" if isinstance(record, SourceRecord) else java_class(record)
+    raise DataError(f"Only SinkRecord supported for [{_PURPOSE}], found: {kind}")
 
 
 def _timestamp(record: Record) -> dt.datetime | None:
@@ -129,4 +143,4 @@ class InsertFieldValue(OfValue, InsertField):
     aliases = ("org.apache.kafka.connect.transforms.InsertField$Value",)
 
     def apply_to_columns(self, frame: Frame) -> Frame:
-        return frame.with_fields({**frame.fields, **{each.name: each.column(frame) for each in self._insertions}})
+        return frame.with_value({**frame.fields, **{each.name: each.column(frame) for each in self._insertions}})

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from headgate.api import BOOLEAN, MEDIUM, ConfigError, Key
+from headgate.api import BOOLEAN, ConfigError, Key
 from headgate.java.regex import RegexError, compiled
 
 REPLACE_NULL: Final = Key(
     "replace.null.with.default",
     BOOLEAN,
     default=True,
-    importance=MEDIUM,
     doc="Whether a field that is null takes the default value of its schema, where there is one.",
 )
 

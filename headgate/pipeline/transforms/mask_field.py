@@ -10,29 +10,15 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.api import (
-    HIGH,
-    LIST,
-    LOW,
-    STRING,
-    ConfigDef,
-    DataError,
-    Field,
-    Key,
-    Record,
-    Schema,
-    SchemaType,
-    non_empty,
-)
+from headgate.api import DataError, Field, Record, Schema, SchemaType
+from headgate.api.config import HIGH, LIST, LOW, STRING, ConfigDef, Key, non_empty
 from headgate.java.numbers import cut_decimal, float32, parse_decimal
 from headgate.pipeline.columns.frame import Column, Frame
-from headgate.pipeline.schema_parts import BITS
+from headgate.pipeline.schemas import BITS, SchemaCache
 from headgate.pipeline.text import java_class
 from headgate.pipeline.transforms.keys import REPLACE_NULL, some_and_no_blanks
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
-from headgate.pipeline.transforms.requirements import require_map, require_struct
-from headgate.pipeline.transforms.schema_cache import SchemaCache
-from headgate.pipeline.transforms.structs import struct_of, values_of
+from headgate.pipeline.transforms.structs import require_map, require_struct, struct_of, values_of
 
 _PURPOSE: Final = "mask fields"
 _EMPTY: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
@@ -130,7 +116,7 @@ class MaskFieldValue(OfValue, MaskField):
 
     def apply_to_columns(self, frame: Frame) -> Frame:
         masked = {name: self._masked_column(name, frame.field(name)) for name in self._fields}
-        return frame.with_fields({**frame.fields, **masked})
+        return frame.with_value({**frame.fields, **masked})
 
     def _masked_column(self, name: str, column: Column) -> Column:
         known = column.drop_null()

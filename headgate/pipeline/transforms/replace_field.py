@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from headgate.api import LIST, MEDIUM, ConfigDef, ConfigError, Key, Record, Schema
+from headgate.api import LIST, ConfigDef, ConfigError, Key, Record, Schema
 from headgate.pipeline.columns.frame import Frame
+from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.transforms.keys import REPLACE_NULL, no_blanks
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
-from headgate.pipeline.transforms.requirements import require_map, require_struct
-from headgate.pipeline.transforms.schema_cache import SchemaCache
-from headgate.pipeline.transforms.structs import rebuilt, struct_of, values_of
+from headgate.pipeline.transforms.structs import rebuilt, require_map, require_struct, struct_of, values_of
 
 _PURPOSE: Final = "field replacement"
 
@@ -23,23 +22,14 @@ class ReplaceField(PartTransform):
             LIST,
             default=[],
             validator=no_blanks,
-            importance=MEDIUM,
             doc="Fields to leave out, even when they are among the fields to include.",
         ),
-        Key(
-            "include",
-            LIST,
-            default=[],
-            validator=no_blanks,
-            importance=MEDIUM,
-            doc="The only fields to keep; all when this is empty.",
-        ),
+        Key("include", LIST, default=[], validator=no_blanks, doc="The only fields to keep; all when this is empty."),
         Key(
             "renames",
             LIST,
             default=[],
             validator=lambda _, value: _check(value),
-            importance=MEDIUM,
             doc="New names of fields, as old1:new1,old2:new2.",
         ),
         REPLACE_NULL,
@@ -99,4 +89,4 @@ class ReplaceFieldValue(OfValue, ReplaceField):
     aliases = ("org.apache.kafka.connect.transforms.ReplaceField$Value",)
 
     def apply_to_columns(self, frame: Frame) -> Frame:
-        return frame.with_fields(self._filtered(frame.fields))
+        return frame.with_value(self._filtered(frame.fields))

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
 
-from headgate.api import HIGH, INT, STRING, ConfigDef, ConfigError, Key, Record, Schema, Struct
+from headgate.api import HIGH, INT, STRING, ConfigDef, ConfigError, DataError, Key, Record, Schema, Struct
+from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.transforms.keys import REPLACE_NULL
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
-from headgate.pipeline.transforms.requirements import require_schema
-from headgate.pipeline.transforms.schema_cache import SchemaCache
 from headgate.pipeline.transforms.structs import members_of, struct_of, values_of
-
-_PURPOSE: Final = "updating schema metadata"
 
 
 class SetSchemaMetadata(PartTransform):
@@ -36,7 +32,9 @@ class SetSchemaMetadata(PartTransform):
         schema, value = self.take(record)
         if schema is None and value is None:
             return record
-        made = self._schemas(require_schema(schema, _PURPOSE))
+        if schema is None:
+            raise DataError("Schema required for [updating schema metadata]")
+        made = self._schemas(schema)
         if isinstance(value, Struct):
             value = struct_of(made, values_of(value, replace_null=self._replace_null))
         return self.put(record, made, value)

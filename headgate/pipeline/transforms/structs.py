@@ -1,12 +1,29 @@
-"""Structs read and made as lists of values, in the order of their fields: by name and one by one takes far longer."""
+"""Structs, and maps without a schema: what a transform must be given, or else the record fails; what it makes of them.
+
+Structs are read and made as lists of values, in the order of their fields: by name and one by one takes far longer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from headgate.api import DataError, Schema, Struct
 from headgate.api import schema as schemas
+from headgate.pipeline.text import java_class
+
+
+def require_map(value: Any, purpose: str) -> Mapping[str, Any]:
+    # A dict needs no look at what a Mapping is.
+    if type(value) is dict or isinstance(value, Mapping):
+        return value
+    raise DataError(f"Only Map objects supported in absence of schema for [{purpose}], found: {java_class(value)}")
+
+
+def require_struct(value: Any, purpose: str) -> Struct:
+    if isinstance(value, Struct):
+        return value
+    raise DataError(f"Only Struct objects supported for [{purpose}], found: {java_class(value)}")
 
 
 def values_of(value: Struct, *, replace_null: bool) -> list[Any]:

@@ -5,21 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from headgate.api import (
-    HIGH,
-    LOW,
-    MEDIUM,
-    STRING,
-    ConfigDef,
-    ConfigError,
-    DataError,
-    Key,
-    Record,
-    Schema,
-    Struct,
-    one_of,
-)
+from headgate.api import HIGH, LOW, STRING, ConfigDef, ConfigError, DataError, Key, Record, Schema, Struct, one_of
 from headgate.java.dates.format import DateFormat
+from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.transforms.instants import (
     NO_FORMAT,
     PRECISIONS,
@@ -30,9 +18,7 @@ from headgate.pipeline.transforms.instants import (
 )
 from headgate.pipeline.transforms.keys import REPLACE_NULL
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
-from headgate.pipeline.transforms.requirements import require_map, require_struct
-from headgate.pipeline.transforms.schema_cache import SchemaCache
-from headgate.pipeline.transforms.structs import members_of, rebuilt, struct_of, values_of
+from headgate.pipeline.transforms.structs import members_of, rebuilt, require_map, require_struct, struct_of, values_of
 
 _PURPOSE: Final = "converting timestamp formats"
 
@@ -50,11 +36,7 @@ class TimestampConverter(PartTransform):
             doc="The new form: string, unix, Date, Time or Timestamp.",
         ),
         Key(
-            "format",
-            STRING,
-            default="",
-            importance=MEDIUM,
-            doc="Pattern of java.text.SimpleDateFormat, for writing and for reading text.",
+            "format", STRING, default="", doc="Pattern of java.text.SimpleDateFormat, for writing and for reading text."
         ),
         Key(
             "unix.precision",

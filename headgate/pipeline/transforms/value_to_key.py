@@ -7,10 +7,9 @@ from typing import Final
 
 from headgate.api import HIGH, LIST, ConfigDef, DataError, Key, Record, Schema, Transform
 from headgate.api.schema import struct
+from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.transforms.keys import REPLACE_NULL, some_and_no_blanks
-from headgate.pipeline.transforms.requirements import require_map, require_struct
-from headgate.pipeline.transforms.schema_cache import SchemaCache
-from headgate.pipeline.transforms.structs import struct_of, values_of
+from headgate.pipeline.transforms.structs import require_map, require_struct, struct_of, values_of
 
 _PURPOSE: Final = "copying fields from value to key"
 

@@ -11,7 +11,7 @@ from transform_support import a_map, a_struct, apply, configured, sink
 from headgate.api import Predicate, Struct, Transform
 from headgate.api import schema as s
 from headgate.pipeline.transforms.cast import CastValue
-from headgate.pipeline.transforms.schema_cache import SchemaCache
+from headgate.pipeline.schemas import SchemaCache
 from headgate.runtime.plugins import PluginKind, Plugins
 
 PACKAGE = "org.apache.kafka.connect.transforms"

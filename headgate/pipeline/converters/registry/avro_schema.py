@@ -13,7 +13,7 @@ from headgate.api import DataError, Schema, SchemaType, Struct
 from headgate.api.schema import DECIMAL_NAME
 from headgate.pipeline import logical
 from headgate.pipeline.converters.registry import avro_names as names
-from headgate.pipeline.schema_parts import has_text_keys, inner
+from headgate.pipeline.schemas import has_text_keys, inner
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from headgate.java.numbers import wrap
 from headgate.pipeline import logical
 from headgate.pipeline.converters.registry import avro_names as names
 from headgate.pipeline.converters.registry.avro_schema import AvroOptions
-from headgate.pipeline.schema_parts import BITS, has_text_keys, inner
+from headgate.pipeline.schemas import BITS, has_text_keys, inner
 
 Step = Callable[[Any], Any]
 

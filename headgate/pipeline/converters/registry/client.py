@@ -7,6 +7,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from headgate.api import ConfigError, DataError, RetriableError
@@ -52,22 +53,22 @@ class Registry:
     def register(self, topic: str, subject: str, text: str) -> int:
         """The id of this schema, new or old. Raises DataError, RetriableError."""
         schema = self._schema(text)
-        ask = lambda: self._client.register_schema(subject, schema, normalize_schemas=self._normalize)  # noqa: E731
+        ask = partial(self._client.register_schema, subject, schema, normalize_schemas=self._normalize)
         return int(self._ask(("register", subject, text), "to register a schema", topic, subject, ask))
 
     def lookup(self, topic: str, subject: str, text: str) -> int:
         """The id of this schema, which must be there. Raises DataError, RetriableError."""
         schema = self._schema(text)
-        ask = lambda: self._client.lookup_schema(subject, schema, normalize_schemas=self._normalize)  # noqa: E731
+        ask = partial(self._client.lookup_schema, subject, schema, normalize_schemas=self._normalize)
         return int(self._ask(("lookup", subject, text), "to find a schema", topic, subject, ask).schema_id)
 
     def latest(self, topic: str, subject: str) -> tuple[int, Text]:
-        ask = lambda: self._client.get_latest_version(subject, fmt=self._fmt)  # noqa: E731
+        ask = partial(self._client.get_latest_version, subject, fmt=self._fmt)
         found = self._ask(("latest", subject), "to give its latest schema", topic, subject, ask)
         return int(found.schema_id), self._text(topic, subject, found.schema)
 
     def by_id(self, topic: str, subject: str | None, schema_id: int) -> Text:
-        ask = lambda: self._client.get_schema(schema_id, fmt=self._fmt)  # noqa: E731
+        ask = partial(self._client.get_schema, schema_id, fmt=self._fmt)
         found = self._ask(("id", str(schema_id)), f"to give schema {schema_id}", topic, subject, ask)
         return self._text(topic, subject, found)
 
@@ -83,7 +84,7 @@ class Registry:
             yield name, found.text
 
     def _version(self, topic: str, subject: str, version: int) -> Text:
-        ask = lambda: self._client.get_version(subject, version, fmt=self._fmt)  # noqa: E731
+        ask = partial(self._client.get_version, subject, version, fmt=self._fmt)
         key = ("version", subject, str(version))
         return self._text(topic, subject, self._ask(key, f"to give version {version}", topic, subject, ask).schema)
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from headgate.api import BOOLEAN, LOW, MEDIUM, DataError, Key, Schema
+from headgate.api import BOOLEAN, LOW, DataError, Key, Schema
 from headgate.api.config import ConfigDef
 from headgate.java.json import MISSING, dumps, exact_loads, loads
 from headgate.pipeline.converters.json_schema import has_decimal
@@ -25,7 +25,7 @@ class JsonSchemaConverter(RegistryConverter):
     needs = ("confluent_kafka.schema_registry", "jsonschema")
     config = REGISTRY_KEYS + ConfigDef(
         DECIMAL_FORMAT,
-        Key("json.fail.invalid.schema", BOOLEAN, default=False, importance=MEDIUM, doc="Compare data with its schema."),
+        Key("json.fail.invalid.schema", BOOLEAN, default=False, doc="Compare data with its schema."),
         Key(
             "use.optional.for.nonrequired",
             BOOLEAN,

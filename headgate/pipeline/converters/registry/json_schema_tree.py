@@ -12,7 +12,7 @@ from headgate.api.schema import DECIMAL_NAME, STRING
 from headgate.java.json import dumps
 from headgate.pipeline.converters.json_value import Options
 from headgate.pipeline.converters.registry.json_schema_value import ONE_OF, from_json, to_json
-from headgate.pipeline.schema_parts import has_text_keys, inner
+from headgate.pipeline.schemas import has_text_keys, inner
 
 NAMESPACE: Final = "io.confluent.connect.json"
 ENUM: Final = f"{NAMESPACE}.Enum"

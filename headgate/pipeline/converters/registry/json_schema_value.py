@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from headgate.api import DataError, Field, Schema, SchemaType, Struct
 from headgate.pipeline.converters.json_value import Options, from_tree, node_type, to_tree
-from headgate.pipeline.schema_parts import BITS, has_text_keys
+from headgate.pipeline.schemas import BITS, has_text_keys
 
 ONE_OF: Final = "io.confluent.connect.json.OneOf"
 _FLOATS: Final = (SchemaType.FLOAT32, SchemaType.FLOAT64)

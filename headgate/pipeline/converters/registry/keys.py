@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from headgate.api import (
-    BOOLEAN,
-    HIGH,
-    INT,
-    LOW,
-    MEDIUM,
-    PASSWORD,
-    STRING,
-    ConfigDef,
-    ConfigError,
-    Key,
-    at_least,
-    non_empty,
-    one_of,
-)
+from headgate.api import ConfigError, at_least, non_empty, one_of
+from headgate.api.config import BOOLEAN, HIGH, INT, LOW, PASSWORD, STRING, ConfigDef, Key, or_null
 from headgate.pipeline.converters.any_part import CONVERTER_TYPE
 from headgate.pipeline.converters.registry.subjects import STRATEGIES, TOPIC
 
@@ -40,27 +27,14 @@ def _urls(name: str, value: Any) -> None:
             raise ConfigError.invalid(name, value, "Expected URLs that start with http:// or https://")
 
 
-def _strategy(name: str, value: Any) -> None:
-    if value not in STRATEGIES:
-        raise ConfigError.invalid(name, value, f"String must be one of: {', '.join(STRATEGIES)}")
-
-
-def _source(name: str, value: Any) -> None:
-    if value is not None:
-        one_of("URL", "USER_INFO")(name, value)
-
-
-def _positive(name: str, value: Any) -> None:
-    if value is not None:
-        at_least(1)(name, value)
-
-
+_strategy: Final = one_of(*STRATEGIES)
+_positive: Final = or_null(at_least(1))
 _LOGIN: Final = (
     Key(
         "basic.auth.credentials.source",
         STRING,
         default=None,
-        validator=_source,
+        validator=or_null(one_of("URL", "USER_INFO")),
         doc="Where name and password are: in the URL, or in basic.auth.user.info.",
     ),
     Key("basic.auth.user.info", PASSWORD, default=None, doc="<name>:<password>"),
@@ -76,9 +50,7 @@ _TLS: Final = (
     Key(f"{SSL}keystore.type", STRING, default="JKS", doc="Only PEM can be read here."),
 )
 _SCHEMAS: Final = (
-    Key(
-        "auto.register.schemas", BOOLEAN, default=True, importance=MEDIUM, doc="Register the schemas that are written."
-    ),
+    Key("auto.register.schemas", BOOLEAN, default=True, doc="Register the schemas that are written."),
     Key(
         "use.latest.version",
         BOOLEAN,

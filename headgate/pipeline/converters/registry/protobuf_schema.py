@@ -9,7 +9,7 @@ from typing import Any, Final
 from headgate.api import DataError, Schema, SchemaType
 from headgate.api.schema import DECIMAL_NAME
 from headgate.pipeline.converters.registry import protobuf_names as names
-from headgate.pipeline.schema_parts import BITS, inner
+from headgate.pipeline.schemas import BITS, inner
 
 _KEY_TYPES: Final = (*BITS, SchemaType.BOOLEAN, SchemaType.STRING)
 
@@ -151,7 +151,10 @@ class _Builder:
         return full
 
     def _enum(self, message: Any, schema: Schema, scope: str) -> str:
-        simple = _checked((schema.name or schema.parameters[names.ENUM] or field_enum(schema)).rpartition(".")[2])
+        name = schema.name or schema.parameters[names.ENUM]
+        if not name:
+            raise DataError(f"An enum of Protobuf needs a name: {schema}")
+        simple = _checked(name.rpartition(".")[2])
         prefix = f"{names.ENUM}."
         numbers = {
             key.removeprefix(prefix): int(text) for key, text in schema.parameters.items() if key.startswith(prefix)
@@ -165,14 +168,10 @@ class _Builder:
         if 0 not in numbers.values():
             raise DataError(f"Enum {simple} has no symbol of number 0, which proto3 needs")
         made = message.enum_type.add(name=simple)
-        for name, number in sorted(numbers.items(), key=lambda each: each[1]):
-            made.value.add(name=_checked(name), number=number)
+        for symbol, number in sorted(numbers.items(), key=lambda each: each[1]):
+            made.value.add(name=_checked(symbol), number=number)
         made.options.allow_alias = len(set(numbers.values())) < len(numbers)
         return full
-
-
-def field_enum(schema: Schema) -> str:
-    raise DataError(f"An enum of Protobuf needs a name: {schema}")
 
 
 def _is_union(schema: Schema) -> bool:

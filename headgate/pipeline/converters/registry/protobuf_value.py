@@ -14,7 +14,7 @@ from headgate.java.numbers import wrap
 from headgate.pipeline import logical
 from headgate.pipeline.converters.registry import protobuf_names as names
 from headgate.pipeline.converters.registry.protobuf_connect import real_oneofs
-from headgate.pipeline.schema_parts import BITS, inner
+from headgate.pipeline.schemas import BITS, inner
 
 Fill = Callable[[Any, Any], None]
 """Puts a value into a message."""

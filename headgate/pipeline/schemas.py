@@ -1,0 +1,56 @@
+"""Schemas: what they are made of, and a cache for what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
+
+from headgate.api import Schema, SchemaType
+
+T = TypeVar("T")
+
+BITS: Final = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32, SchemaType.INT64: 64}
+"""Of the integers."""
+_CACHED: Final = 16
+
+
+def inner(schema: Schema) -> list[Schema]:
+    """Those of a struct's fields; or of a map's keys and of its values; or of an array's items."""
+    within = [member.schema for member in schema.fields]
+    return within + [each for each in (schema.key_schema, schema.value_schema) if each is not None]
+
+
+def has_text_keys(schema: Schema) -> bool:
+    """Whether this is a map that the formats of a registry write as one: its keys are strings and never null."""
+    keys = schema.key_schema
+    return keys is not None and keys.type is SchemaType.STRING and not keys.optional
+
+
+class SchemaCache(Generic[T]):
+    """What is made of a schema, made once for the many records that have it; of the last 16 schemas. To hash a schema
+    takes long, so its identity is tried first."""
+
+    def __init__(self, make: Callable[[Schema], T]) -> None:
+        self._make = make
+        self._by_id: dict[int, tuple[Schema, T]] = {}
+        self._by_value: dict[Schema, T] = {}
+
+    def __call__(self, schema: Schema) -> T:
+        # The schema is kept beside the result, so no other one can have its id.
+        found = self._by_id.get(id(schema))
+        return found[1] if found is not None else self._look_up(schema)
+
+    def _look_up(self, schema: Schema) -> T:
+        made = self._by_value.pop(schema, None)
+        if made is None:
+            made = self._make(schema)
+        self._by_value[schema] = made  # now the youngest
+        self._by_id[id(schema)] = schema, made
+        _shorten(self._by_value)
+        _shorten(self._by_id)
+        return made
+
+
+def _shorten(kept: dict[Any, Any]) -> None:
+    if len(kept) > _CACHED:
+        del kept[next(iter(kept))]
