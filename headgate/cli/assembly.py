@@ -19,6 +19,7 @@ from headgate.rest.exposition import exposition
 from headgate.rest.server import Server
 from headgate.rest.settings import RestSettings
 from headgate.runtime import task_spec
+from headgate.runtime.config.connector_config import CONVERTERS
 from headgate.runtime.config.secrets import resolve_worker
 from headgate.runtime.config.worker_config import STANDALONE, WorkerConfig, unknown_keys
 from headgate.runtime.herder_ports import HerderPorts, offsets_in
@@ -88,7 +89,7 @@ class Parts:
 
     def _require_converters(self) -> None:
         """A converter that cannot be found would fail every connector; better to say so once, at the start."""
-        for key in ("key.converter", "value.converter", "header.converter"):
+        for key in CONVERTERS:
             ref = task_spec.converter(key, {}, self.config, self.plugins).ref
             problem = self.plugins.find(str(ref), PluginKind.CONVERTER, PluginKind.HEADER_CONVERTER).cls.unavailable()
             if problem is not None:

@@ -14,6 +14,7 @@ from headgate.rest import entities
 from headgate.rest.body import JsonResponse, read_json
 from headgate.rest.errors import unknown_class, unknown_connector
 from headgate.rest.routing import connector_of, flag, location
+from headgate.runtime.config_rules import check_name
 from headgate.runtime.errors import ConnectorNotFound, StatusNotFound
 from headgate.runtime.herder import Herder
 
@@ -54,7 +55,7 @@ class ConnectorEndpoints:
     async def patch_config(self, request: Request) -> Response:
         name = connector_of(request)
         asked = entities.parse_config(await read_json(request))
-        entities.check_name(name, asked)
+        check_name(name, asked)
         # What is left is the name it has, or null: it would be removed, and put back as every missing name is.
         changes: Mapping[str, str | None] = {key: value for key, value in asked.items() if key != "name"}
         with unknown_class():

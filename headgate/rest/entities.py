@@ -10,6 +10,7 @@ from headgate.api.config import Key, text_of
 from headgate.model import Config, ConnectorInfo, ConnectorStatus, Offset, Partition, State, Status, TargetState, TaskId
 from headgate.rest.body import Number
 from headgate.runtime.config.validation import ConfigInfo, ConfigInfos
+from headgate.runtime.config_rules import check_name
 from headgate.runtime.errors import BadRequest
 from headgate.runtime.plugins import Found
 
@@ -87,12 +88,6 @@ def named(name: str, config: Mapping[str, str | None]) -> dict[str, str | None]:
     """The configuration with the connector's name in it. Raises BadRequest if it has another one."""
     check_name(name, config)
     return {**config, "name": name}
-
-
-def check_name(name: str, config: Mapping[str, str | None]) -> None:
-    included = config.get("name")
-    if included is not None and included != name:
-        raise BadRequest(f"Connector name configuration ({included}) doesn't match connector name in the URL ({name})")
 
 
 def connector_info(info: ConnectorInfo) -> dict[str, Any]:

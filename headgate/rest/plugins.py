@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,9 +13,7 @@ from headgate.rest.errors import unknown_class
 from headgate.rest.routing import flag, query
 from headgate.runtime.errors import BadRequest, PluginNotFound, RequestTimeout
 from headgate.runtime.herder import Herder
-from headgate.runtime.plugins import PluginKind
-
-_CONNECTORS: Final = (PluginKind.SINK, PluginKind.SOURCE)
+from headgate.runtime.plugins import CONNECTORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +23,7 @@ class PluginEndpoints:
     async def names(self, request: Request) -> Response:
         connectors_only = flag(request, "connectorsOnly", default=True)
         found = self.herder.plugins.all
-        return JsonResponse(
-            [entities.plugin(each) for each in found if each.kind in _CONNECTORS or not connectors_only]
-        )
+        return JsonResponse([entities.plugin(each) for each in found if each.kind in CONNECTORS or not connectors_only])
 
     async def config(self, request: Request) -> Response:
         plugin = request.path_params["plugin"]

@@ -18,21 +18,8 @@ from headgate.runtime.config.worker_config import COMMON
 LISTENERS: Final = "listeners"
 ADMIN_LISTENERS: Final = "admin.listeners"
 ADVERTISED_LISTENER: Final = "rest.advertised.listener"
-_KEYS: Final = ConfigDef(
-    *(
-        COMMON[name]
-        for name in (
-            LISTENERS,
-            ADMIN_LISTENERS,
-            "rest.advertised.host.name",
-            "rest.advertised.port",
-            ADVERTISED_LISTENER,
-            "access.control.allow.origin",
-            "access.control.allow.methods",
-            HEADERS,
-        )
-    )
-)
+_OURS: Final = (LISTENERS, ADMIN_LISTENERS, "rest.advertised.", "access.control.", HEADERS)
+_KEYS: Final = ConfigDef(*(key for key in COMMON if key.name.startswith(_OURS)))
 _CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
 

@@ -33,6 +33,6 @@ def check_task_count(name: str, count: int, limit: int) -> None:
 
 def check_name(name: str, config: Mapping[str, str | None]) -> None:
     """A config may leave its name out, but not contradict it."""
-    given = config.get("name", name)
-    if given != name:
+    given = config.get("name")
+    if given is not None and given != name:
         raise BadRequest(f"Connector name configuration ({given}) doesn't match connector name in the URL ({name})")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
@@ -112,25 +113,18 @@ class OffsetChanges:
             with self._open(connector.name, connector.config, to_change=False) as store:
                 return store.all(connector.name)
 
-        try:
+        with _told(f"Reading the offsets of {connector.name}", problem):
             return await in_thread(read, "read-offsets")
-        except Exception as error:
-            log.exception("Reading the offsets of %s", connector.name)
-            raise OffsetsError(problem) from error
 
     async def _write_source(self, connector: ConnectorView, entries: list[tuple[Partition, Offset | None]]) -> None:
-        if not entries:
-            return
-
         def write() -> None:
             with self._open(connector.name, connector.config, to_change=True) as store:
                 store.put(connector.name, entries)
 
-        try:
-            await in_thread(write, "write-offsets")
-        except Exception as error:
-            log.exception("Writing the offsets of %s", connector.name)
-            raise OffsetsError(f"Failed to modify offsets for source connector {connector.name}") from error
+        problem = f"Failed to modify offsets for source connector {connector.name}"
+        with _told(f"Writing the offsets of {connector.name}", problem):
+            if entries:
+                await in_thread(write, "write-offsets")
 
     # --- sinks: the consumer group is the truth -----------------------------------------------------------------------
 
@@ -142,28 +136,29 @@ class OffsetChanges:
 
     async def _read_group(self, connector: ConnectorView, problem: str) -> Mapping[TopicPartition, int]:
         admin, group = self._group(connector)
-        try:
+        with _told(f"Reading group {group}", problem):
             return await in_thread(lambda: self._groups.read(admin, group), "read-group")
-        except Exception as error:
-            log.exception("Reading group %s", group)
-            raise OffsetsError(problem) from error
 
     async def _alter_group(self, connector: ConnectorView, wanted: Mapping[TopicPartition, int | None]) -> None:
         admin, group = self._group(connector)
-        try:
+        problem = f"Failed to alter consumer group offsets for connector {connector.name}"
+        with _told(f"Altering group {group}", problem, rules.group_not_empty(connector.name, "alter")):
             await in_thread(lambda: self._groups.alter(admin, group, wanted), "alter-group")
-        except GroupNotEmpty as error:
-            raise rules.group_not_empty(connector.name, "alter") from error
-        except Exception as error:
-            log.exception("Altering group %s", group)
-            raise OffsetsError(f"Failed to alter consumer group offsets for connector {connector.name}") from error
 
     async def _delete_group(self, connector: ConnectorView) -> None:
         admin, group = self._group(connector)
-        try:
+        problem = f"Failed to reset consumer group offsets for sink connector {connector.name}"
+        with _told(f"Deleting group {group}", problem, rules.group_not_empty(connector.name, "reset")):
             await in_thread(lambda: self._groups.delete(admin, group), "delete-group")
-        except GroupNotEmpty as error:
-            raise rules.group_not_empty(connector.name, "reset") from error
-        except Exception as error:
-            log.exception("Deleting group %s", group)
-            raise OffsetsError(f"Failed to reset consumer group offsets for sink connector {connector.name}") from error
+
+
+@contextmanager
+def _told(doing: str, problem: str, not_empty: OffsetsError | None = None) -> Iterator[None]:
+    """What fails within it is logged as it is, and told as the `problem`; or as `not_empty`, if that is it."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, GroupNotEmpty) and not_empty is not None:
+            raise not_empty from error
+        log.exception("%s", doing)
+        raise OffsetsError(problem) from error

@@ -23,6 +23,7 @@ from headgate.runtime.config.connector_config import (
     BOUNDARY,
     BOUNDARY_INTERVAL,
     CONNECTOR_CLASS,
+    CONVERTERS,
     OFFSETS_TOPIC,
     aliases,
     with_prefix,
@@ -31,12 +32,6 @@ from headgate.runtime.config.overrides import clients_of
 from headgate.runtime.config.topic_creation import topic_groups
 from headgate.runtime.config.worker_config import SIMPLE_HEADER_CONVERTER, WorkerConfig
 from headgate.runtime.plugins import PluginKind, Plugins
-
-_CONVERTER_KINDS = {
-    "key.converter": PluginKind.CONVERTER,
-    "value.converter": PluginKind.CONVERTER,
-    "header.converter": PluginKind.HEADER_CONVERTER,
-}
 
 
 def build(
@@ -122,7 +117,7 @@ def converter(key: str, config: Config, worker: WorkerConfig, plugins: Plugins) 
     """The connector's own converter with its keys only, else the worker's with the worker's keys."""
     source = config if config.get(key) else worker.raw
     name = source.get(key) or SIMPLE_HEADER_CONVERTER
-    found = plugins.find(name, _CONVERTER_KINDS[key])
+    found = plugins.find(name, CONVERTERS[key])
     return PluginSpec(found.ref, with_prefix(source, f"{key}."))
 
 

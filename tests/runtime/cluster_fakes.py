@@ -107,7 +107,6 @@ class FakePlace:
         self.protocol = Protocol.SESSIONED
         self.is_leader = False
         self.leader_url = ""
-        self.coordinator_known = True
         self.rebalancing = False
         self.wanted = 0
         """How often another rebalance was asked for."""

@@ -6,10 +6,10 @@ from headgate.api import ConfigError
 from headgate.model import ConnectorType
 from headgate.runtime.config.connector_config import (
     ConnectorConfig,
-    TransformKeys,
     aliases,
     definition,
     predicate_keys,
+    transform_keys,
     with_prefix,
 )
 
@@ -68,7 +68,7 @@ def test_the_keys_of_every_connector(kind: ConnectorType, own: dict[str, object]
 
 
 def test_the_keys_of_a_transform_and_a_predicate() -> None:
-    transform = TransformKeys("t").definition()
+    transform = transform_keys("t")
     assert [(key.name, key.required, key.group) for key in transform] == [
         ("transforms.t.type", True, "Transforms: t"),
         ("transforms.t.plugin.version", False, "Transforms: t"),
@@ -97,8 +97,8 @@ class TestWhatTheRuntimeReads:
     def test_defaults(self) -> None:
         raw = {"name": " a ", "connector.class": "X", "anything": "else"}
         config = ConnectorConfig.parse(raw)
-        assert (config.name, config.connector_class, config.tasks_max, config.tasks_max_enforce) == ("a", "X", 1, True)
-        assert (config.task_limit, config.raw) == (1, raw)
+        assert (config.connector_class, config.tasks_max, config.tasks_max_enforce) == ("X", 1, True)
+        assert config.task_limit == 1
 
     @pytest.mark.parametrize(("enforce", "limit"), [("true", 4), ("false", -1), ("FALSE", -1)])
     def test_the_limit_counts_unless_it_is_switched_off(self, enforce: str, limit: int) -> None:

@@ -81,7 +81,7 @@ def test_turns_come_one_after_the_other() -> None:
     made, journal = writes(Reign(), False), list[str]()
 
     async def turn(name: str) -> None:
-        async with made.in_turn():
+        async with made.turn:
             journal.append(f"{name} looks")
             await asyncio.sleep(0)  # whoever could come in between would do so now
             await made.write(lambda: journal.append(f"{name} writes"), "writing it to")

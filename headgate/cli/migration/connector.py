@@ -15,7 +15,7 @@ from headgate.cli.migration.worker import CheckedWorker
 from headgate.kafka.settings import ClientKind, translate
 from headgate.model import Config, ConnectorType
 from headgate.runtime.config.client_check import ClientCheck
-from headgate.runtime.config.connector_config import CONNECTOR_CLASS, CONVERTERS, TOPICS, TOPICS_REGEX, aliases
+from headgate.runtime.config.connector_config import CONNECTOR_CLASS, CONVERTERS, TOPICS, TOPICS_REGEX, steps
 from headgate.runtime.config.secrets import Variable, parse
 from headgate.runtime.config.unknown_keys import told
 from headgate.runtime.config.validation import ConfigInfos
@@ -151,15 +151,10 @@ class ConnectorCheck:
 
 def _classes(config: Config) -> Iterator[tuple[str, str, tuple[PluginKind, ...]]]:
     yield CONNECTOR_CLASS, config.get(CONNECTOR_CLASS, "").strip(), CONNECTORS
-    for alias in aliases(config, "transforms"):
-        key = f"transforms.{alias}.type"
-        yield key, config.get(key, "").strip(), (PluginKind.TRANSFORMATION,)
-    for alias in aliases(config, "predicates"):
-        key = f"predicates.{alias}.type"
-        yield key, config.get(key, "").strip(), (PluginKind.PREDICATE,)
-    for key in CONVERTERS:
+    for prefix, kind in steps(config).items():
+        yield f"{prefix}type", config.get(f"{prefix}type", "").strip(), (kind,)
+    for key, kind in CONVERTERS.items():
         if config.get(key, "").strip():
-            kind = PluginKind.HEADER_CONVERTER if key == "header.converter" else PluginKind.CONVERTER
             yield key, config[key].strip(), (kind,)
 
 

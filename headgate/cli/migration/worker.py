@@ -26,7 +26,7 @@ from headgate.runtime.config.worker_config import (
     unknown_keys,
 )
 from headgate.runtime.errors import PluginNotFound, ProviderFailed
-from headgate.runtime.plugins import PluginKind, Plugins
+from headgate.runtime.plugins import Plugins
 from headgate.storage.internal_topics import InternalTopicError, InternalTopics
 
 NEEDED: Final = (
@@ -148,9 +148,8 @@ def _usable(resolved: Config, problems: list[Problem]) -> Config:
 
 def _converters(usable: Config, plugins: Plugins, problems: list[Problem]) -> dict[str, str]:
     lost = {}
-    for key in CONVERTERS:
+    for key, kind in CONVERTERS.items():
         name = usable.get(key) or SIMPLE_HEADER_CONVERTER
-        kind = PluginKind.HEADER_CONVERTER if key == "header.converter" else PluginKind.CONVERTER
         try:
             reason = plugins.find(name, kind).cls.unavailable()
         except PluginNotFound:

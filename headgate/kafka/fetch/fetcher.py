@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Iterator, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from headgate.kafka.fetch.batches import Aborted, Batches, Unreadable
@@ -53,9 +52,7 @@ class Fetcher:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._client.close()
 
     def read(self, start: int, end: int, needed: Collection[str]) -> Iterator[tuple[pa.Table, int]]:

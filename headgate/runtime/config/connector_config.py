@@ -28,6 +28,7 @@ from headgate.api.config import (
 )
 from headgate.api.errors import ConfigError
 from headgate.model import Config, ConnectorType
+from headgate.runtime.plugins import PluginKind
 
 NAME: Final = "name"
 CONNECTOR_CLASS: Final = "connector.class"
@@ -43,7 +44,11 @@ BOUNDARY_INTERVAL: Final = "transaction.boundary.interval.ms"
 OFFSETS_TOPIC: Final = "offsets.storage.topic"
 GROUP_OVERRIDE: Final = "consumer.override.group.id"
 RELOAD: Final = "config.action.reload"
-CONVERTERS: Final = ("key.converter", "value.converter", "header.converter")
+CONVERTERS: Final = {
+    "key.converter": PluginKind.CONVERTER,
+    "value.converter": PluginKind.CONVERTER,
+    "header.converter": PluginKind.HEADER_CONVERTER,
+}
 
 
 def _name(key: str, value: Any) -> None:
@@ -69,24 +74,15 @@ def regexes(name: str, value: Any) -> None:
 
 
 def _converter(kind: str, order: int) -> tuple[Key, Key]:
-    doc = f"Class that turns record {kind}s into bytes and back; the worker's when absent."
-    name = f"{kind}.converter"
-    title = f"{kind.capitalize()} converter class"
+    title = f"{kind.capitalize()} converter"
     return (
-        Key(name, CLASS, None, None, LOW, doc, "Common", order, Width.SHORT, title),
-        Key(
-            f"{name}.plugin.version",
-            STRING,
-            None,
-            None,
-            LOW,
+        Key(f"{kind}.converter", CLASS, None, None, LOW,
+            f"Class that turns record {kind}s into bytes and back; the worker's when absent.",
+            "Common", order, Width.SHORT, f"{title} class"),
+        Key(f"{kind}.converter.plugin.version", STRING, None, None, LOW,
             f"Version, or range of versions, of the {kind} converter.",
-            "Common",
-            order + 1,
-            Width.SHORT,
-            f"{kind.capitalize()} converter version",
-        ),
-    )
+            "Common", order + 1, Width.SHORT, f"{title} version"),
+    )  # fmt: skip
 
 
 _COMMON: Final = ConfigDef(
@@ -166,24 +162,19 @@ def definition(kind: ConnectorType) -> ConfigDef:
     return _COMMON + (_SOURCE if kind is ConnectorType.SOURCE else _SINK)
 
 
-@dataclass(frozen=True, slots=True)
-class TransformKeys:
-    """The keys of one transform alias that belong to the framework."""
-
-    alias: str
-
-    def definition(self) -> ConfigDef:
-        prefix, group = f"transforms.{self.alias}.", f"Transforms: {self.alias}"
-        return ConfigDef(
-            Key(f"{prefix}type", CLASS, importance=HIGH, doc=f"Class of the transform '{self.alias}'.",
-                group=group, order=0, width=Width.LONG, display_name=f"Transformation type for {self.alias}"),
-            Key(f"{prefix}plugin.version", STRING, None, None, MEDIUM, "Version, or range of versions.",
-                group, 1, Width.SHORT, f"Transformation version for {self.alias}"),
-            Key(f"{prefix}predicate", STRING, None, None, MEDIUM, "Alias of the predicate that guards it.",
-                group, 2, Width.MEDIUM, "Predicate"),
-            Key(f"{prefix}negate", BOOLEAN, False, None, MEDIUM, "Apply it where the predicate is false.",
-                group, 3, Width.SHORT, "Negate"),
-        )  # fmt: skip
+def transform_keys(alias: str) -> ConfigDef:
+    """The keys of one transform that belong to the framework."""
+    prefix, group = f"transforms.{alias}.", f"Transforms: {alias}"
+    return ConfigDef(
+        Key(f"{prefix}type", CLASS, importance=HIGH, doc=f"Class of the transform '{alias}'.",
+            group=group, order=0, width=Width.LONG, display_name=f"Transformation type for {alias}"),
+        Key(f"{prefix}plugin.version", STRING, None, None, MEDIUM, "Version, or range of versions.",
+            group, 1, Width.SHORT, f"Transformation version for {alias}"),
+        Key(f"{prefix}predicate", STRING, None, None, MEDIUM, "Alias of the predicate that guards it.",
+            group, 2, Width.MEDIUM, "Predicate"),
+        Key(f"{prefix}negate", BOOLEAN, False, None, MEDIUM, "Apply it where the predicate is false.",
+            group, 3, Width.SHORT, "Negate"),
+    )  # fmt: skip
 
 
 def predicate_keys(alias: str) -> ConfigDef:
@@ -202,6 +193,14 @@ def aliases(config: Mapping[str, str | None], key: str) -> list[str]:
     return list(dict.fromkeys(alias for alias in listed if alias))
 
 
+def steps(config: Mapping[str, str | None]) -> dict[str, PluginKind]:
+    """What the keys of every transform and predicate that is listed begin with."""
+    return {
+        **{f"transforms.{alias}.": PluginKind.TRANSFORMATION for alias in aliases(config, "transforms")},
+        **{f"predicates.{alias}.": PluginKind.PREDICATE for alias in aliases(config, "predicates")},
+    }
+
+
 def with_prefix(config: Mapping[str, str], prefix: str) -> dict[str, str]:
     """The keys that begin with `prefix`, without it."""
     return {key[len(prefix) :]: value for key, value in config.items() if key.startswith(prefix) and value is not None}
@@ -211,17 +210,15 @@ def with_prefix(config: Mapping[str, str], prefix: str) -> dict[str, str]:
 class ConnectorConfig:
     """What the runtime itself reads of a connector's configuration."""
 
-    name: str
     connector_class: str
     tasks_max: int
     tasks_max_enforce: bool
-    raw: Config
 
     @classmethod
     def parse(cls, config: Config) -> ConnectorConfig:
         keys = ConfigDef(*(_COMMON[key] for key in (NAME, CONNECTOR_CLASS, "tasks.max", "tasks.max.enforce")))
         parsed = keys.parse(config)
-        return cls(parsed[NAME], parsed[CONNECTOR_CLASS], parsed["tasks.max"], parsed["tasks.max.enforce"], config)
+        return cls(parsed[CONNECTOR_CLASS], parsed["tasks.max"], parsed["tasks.max.enforce"])
 
     @property
     def task_limit(self) -> int:

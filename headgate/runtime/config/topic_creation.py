@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from headgate.api.config import INT, LIST, REQUIRED, SHORT, ConfigDef, Key
+from headgate.api.config import INT, LIST, REQUIRED, SHORT, ConfigDef, Key, Validator
 from headgate.api.errors import ConfigError
 from headgate.model import Config, TopicGroup
 from headgate.runtime.config.connector_config import GROUPS, TOPIC_CREATION, aliases, regexes, with_prefix
@@ -13,6 +13,7 @@ from headgate.runtime.config.connector_config import GROUPS, TOPIC_CREATION, ali
 log = logging.getLogger(__name__)
 
 DEFAULT: Final = "default"
+_FACTOR: Final = "Replication factor must be positive and not larger than the number of brokers in the Kafka cluster"
 _OWN: Final = ("include", "exclude", "replication.factor", "partitions")
 
 
@@ -21,61 +22,40 @@ def topic_groups(config: Config) -> tuple[TopicGroup, ...]:
     Raises ConfigError."""
     if not any(key.startswith(TOPIC_CREATION) for key in config):
         return ()
-    prefix = f"{TOPIC_CREATION}{DEFAULT}."
-    parsed = ConfigDef(_replicas(prefix), _partitions(prefix)).parse(config)
-    default = TopicGroup(
-        name=DEFAULT,
-        include=".*",
-        exclude="",
-        replication_factor=parsed[f"{prefix}replication.factor"],
-        partitions=parsed[f"{prefix}partitions"],
-        configs=_others(config, prefix),
-    )
+    default = _group(config, DEFAULT, None)
     names = aliases(config, GROUPS)
     if DEFAULT in names:
         log.warning("%s names the group '%s', which is always there: left out", GROUPS, DEFAULT)
     return (*(_group(config, name, default) for name in names if name != DEFAULT), default)
 
 
-def _group(config: Config, name: str, default: TopicGroup) -> TopicGroup:
+def _group(config: Config, name: str, default: TopicGroup | None) -> TopicGroup:
+    """None: this is the default one, which says all and is for all."""
     prefix = f"{TOPIC_CREATION}{name}."
+    replicas = REQUIRED if default is None else default.replication_factor
+    partitions = REQUIRED if default is None else default.partitions
+    patterns = () if default is None else ("include", "exclude")
     parsed = ConfigDef(
-        Key(f"{prefix}include", LIST, [], regexes),
-        Key(f"{prefix}exclude", LIST, [], regexes),
-        _replicas(prefix, default.replication_factor),
-        _partitions(prefix, default.partitions),
+        *(Key(f"{prefix}{each}", LIST, [], regexes) for each in patterns),
+        Key(f"{prefix}replication.factor", SHORT, replicas, _positive(_FACTOR)),
+        Key(f"{prefix}partitions", INT, partitions, _positive("Number of partitions must be positive")),
     ).parse(config)
     return TopicGroup(
         name=name,
-        include="|".join(parsed[f"{prefix}include"]),
-        exclude="|".join(parsed[f"{prefix}exclude"]),
+        include=".*" if default is None else "|".join(parsed[f"{prefix}include"]),
+        exclude="" if default is None else "|".join(parsed[f"{prefix}exclude"]),
         replication_factor=parsed[f"{prefix}replication.factor"],
         partitions=parsed[f"{prefix}partitions"],
         configs=_others(config, prefix),
     )
 
 
-def _replicas(prefix: str, default: Any = REQUIRED) -> Key:
-    return Key(f"{prefix}replication.factor", SHORT, default, _factor)
+def _positive(reason: str) -> Validator:
+    def check(key: str, value: Any) -> None:
+        if value != -1 and value < 1:
+            raise ConfigError.invalid(key, value, f"{reason}, or -1 to use the broker's default")
 
-
-def _partitions(prefix: str, default: Any = REQUIRED) -> Key:
-    return Key(f"{prefix}partitions", INT, default, _count)
-
-
-def _factor(key: str, value: Any) -> None:
-    if value != -1 and value < 1:
-        reason = (
-            "Replication factor must be positive and not larger than the number of brokers in the Kafka cluster, or -1"
-            " to use the broker's default"
-        )
-        raise ConfigError.invalid(key, value, reason)
-
-
-def _count(key: str, value: Any) -> None:
-    if value != -1 and value < 1:
-        reason = "Number of partitions must be positive, or -1 to use the broker's default"
-        raise ConfigError.invalid(key, value, reason)
+    return check
 
 
 def _others(config: Config, prefix: str) -> dict[str, str]:

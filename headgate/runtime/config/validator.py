@@ -74,7 +74,7 @@ class Validator:
                 undefined.append(ConfigInfo(None, values[key]))
         own_def, own_values = self._own(found, connector, given)
         clients = self._clients.infos(found.connector_type, given) if self._clients else []
-        converters = [info for key in _CONVERTER_ORDER for info in self._converter_keys(key, values, given)]
+        converters = [info for key in sorted(keys.CONVERTERS) for info in self._converter_keys(key, values, given)]
         declared = [
             *(each for each in undefined if each.value and each.value.name not in own_def),
             *(ConfigInfo(key, values[key.name]) for key in framework if key.name not in own_def),
@@ -121,7 +121,7 @@ class Validator:
         merged = ConfigDef()
         for alias in keys.aliases(config, "transforms"):
             own = self._plugin_keys(f"transforms.{alias}.", f"Transforms: {alias}", PluginKind.TRANSFORMATION, config)
-            merged += _sorted_after(keys.TransformKeys(alias).definition(), own)
+            merged += _sorted_after(keys.transform_keys(alias), own)
         for alias in keys.aliases(config, "predicates"):
             own = self._plugin_keys(f"predicates.{alias}.", f"Predicates: {alias}", PluginKind.PREDICATE, config)
             merged += _sorted_after(keys.predicate_keys(alias), own)
@@ -137,17 +137,8 @@ class Validator:
 
     def _open_prefixes(self, config: Config, values: Mapping[str, ConfigValue]) -> list[str]:
         """Where keys cannot be told from slips: below plugins that declare none, or that could not be found."""
-        named = {
-            **{f"{key}.": (key, kind) for key, kind in _CONVERTER_KINDS.items() if config.get(key)},
-            **{
-                f"transforms.{a}.": (f"transforms.{a}.type", PluginKind.TRANSFORMATION)
-                for a in keys.aliases(config, "transforms")
-            },
-            **{
-                f"predicates.{a}.": (f"predicates.{a}.type", PluginKind.PREDICATE)
-                for a in keys.aliases(config, "predicates")
-            },
-        }
+        named = {f"{key}.": (key, kind) for key, kind in keys.CONVERTERS.items() if config.get(key)}
+        named |= {prefix: (f"{prefix}type", kind) for prefix, kind in keys.steps(config).items()}
         return [
             prefix
             for prefix, (key, kind) in named.items()
@@ -155,11 +146,7 @@ class Validator:
         ]
 
     def _check_classes(self, values: dict[str, ConfigValue], config: Config) -> None:
-        wanted = {
-            **_CONVERTER_KINDS,
-            **{f"transforms.{alias}.type": PluginKind.TRANSFORMATION for alias in keys.aliases(config, "transforms")},
-            **{f"predicates.{alias}.type": PluginKind.PREDICATE for alias in keys.aliases(config, "predicates")},
-        }
+        wanted = {**keys.CONVERTERS, **{f"{prefix}type": kind for prefix, kind in keys.steps(config).items()}}
         for key, kind in wanted.items():
             name = config.get(key)
             values[key].recommended_values = [each.name for each in self._plugins.all if each.kind is kind]
@@ -176,7 +163,7 @@ class Validator:
     def _check_worker_converter(self, key: str, kind: PluginKind, value: ConfigValue) -> None:
         """It stands in for the connector's: one that cannot be used is to be told now, and not by an executor."""
         name = self._worker.get(key)
-        if key not in _CONVERTER_KINDS or not name:
+        if key not in keys.CONVERTERS or not name:
             return
         with suppress(PluginNotFound):  # the worker was not started without it
             problem = self._plugins.find(name, kind).cls.unavailable()
@@ -213,37 +200,26 @@ class Validator:
     # --- converters ---------------------------------------------------------------------------------------------------
 
     def _show_worker_converters(self, values: dict[str, ConfigValue]) -> None:
-        for key in keys.CONVERTERS:
+        for key, kind in keys.CONVERTERS.items():
             shown = values[key]
             if shown.value is None and not shown.errors:
                 shown.value = self._worker.get(key) or (SIMPLE_HEADER_CONVERTER if key == "header.converter" else None)
-            kind = PluginKind.HEADER_CONVERTER if key == "header.converter" else PluginKind.CONVERTER
             version = values[f"{key}.plugin.version"]
             if version.value is None and shown.value:
-                try:
+                with suppress(PluginNotFound):
                     version.value = self._plugins.find(shown.value, kind).version
-                except PluginNotFound:
-                    version.value = None
 
     def _converter_keys(self, key: str, values: dict[str, ConfigValue], config: Config) -> Iterable[ConfigInfo]:
         """The keys of a converter that the connector itself names."""
         if not config.get(key) or values[key].errors:
             return ()
-        kind = PluginKind.HEADER_CONVERTER if key == "header.converter" else PluginKind.CONVERTER
-        definition: ConfigDef = getattr(self._plugins.find(config[key], kind).cls, "config", ConfigDef())
-        settings = keys.with_prefix(config, f"{key}.")
+        found = self._plugins.find(config[key], keys.CONVERTERS[key])
+        definition: ConfigDef = getattr(found.cls, "config", ConfigDef())
+        prefix = f"{key}."
         return [
-            ConfigInfo(_below(f"{key}.", definition.get(value.name)), _prefixed(value, f"{key}."))
-            for value in definition.validate(settings)
+            ConfigInfo(_below(prefix, definition.get(value.name)), replace(value, name=prefix + value.name))
+            for value in definition.validate(keys.with_prefix(config, prefix))
         ]
-
-
-_CONVERTER_KINDS = {
-    "key.converter": PluginKind.CONVERTER,
-    "value.converter": PluginKind.CONVERTER,
-    "header.converter": PluginKind.HEADER_CONVERTER,
-}
-_CONVERTER_ORDER = ("header.converter", "key.converter", "value.converter")
 
 
 def failure_message(infos: ConfigInfos) -> str:
@@ -320,10 +296,6 @@ def _below(prefix: str, key: Key | None) -> Key | None:
     if key is None:
         return None
     return replace(key, name=prefix + key.name, dependents=tuple(prefix + name for name in key.dependents))
-
-
-def _prefixed(value: ConfigValue, prefix: str) -> ConfigValue:
-    return replace(value, name=prefix + value.name)
 
 
 def _groups(infos: Iterable[ConfigInfo]) -> list[str]:

@@ -110,9 +110,7 @@ class DistributedHerder(Herder):
             self.leader,
             lambda: self.membership,
             self.leadership.after_rebalance,
-            sync_timeout_s=settings.sync_timeout_ms / 1000,
-            eager_backoff_s=settings.unsync_backoff_ms / 1000,
-            max_delay_s=settings.max_delay_ms / 1000,
+            settings,
         )
         self._fencing = FencingRounds(
             stores.configs, group.fence, self._clients_of, self.actor.type_of, self._writes.lead, self.config.group_id
@@ -193,7 +191,7 @@ class DistributedHerder(Herder):
 
     async def create(self, name: str, config: Mapping[str, str | None], initial: TargetState | None) -> ConnectorInfo:
         valid = await self.require_valid(config)
-        async with self._writes.in_turn():
+        async with self._writes.turn:
             self._require_leader()
             if self.configs.view().get(name) is not None:
                 raise AlreadyExists(name)
@@ -204,13 +202,13 @@ class DistributedHerder(Herder):
 
     async def put_config(self, name: str, config: Mapping[str, str | None]) -> tuple[bool, ConnectorInfo]:
         valid = await self.require_valid(config)
-        async with self._writes.in_turn():
+        async with self._writes.turn:
             self._require_leader()
             return await self._replace(name, valid)
 
     async def patch_config(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
         self._require_leader()
-        async with self._writes.in_turn():
+        async with self._writes.turn:
             merged = config_rules.patched(self.configs.view().require(name), changes)
             config_rules.check_name(name, merged)
             valid = await self.require_valid(merged)
@@ -225,7 +223,7 @@ class DistributedHerder(Herder):
         return known is None, ConnectorInfo(name, config, tasks, self._type(config))
 
     async def delete(self, name: str) -> None:
-        async with self._writes.in_turn():
+        async with self._writes.turn:
             self._require_leader()
             self.configs.view().require(name)
             await self._writes.lead(
@@ -237,7 +235,7 @@ class DistributedHerder(Herder):
         await self._write_tasks(name, configs)
 
     async def _write_tasks(self, name: str, configs: Sequence[Config]) -> None:
-        async with self._writes.in_turn():
+        async with self._writes.turn:
             if configs and self.configs.view().require(name).target is TargetState.STOPPED:
                 await self._catch_up()  # whoever asks may have read of a resume that has not come here yet
             connector = self.configs.view().require(name)
@@ -269,7 +267,7 @@ class DistributedHerder(Herder):
     async def stop(self, name: str) -> None:
         self.configs.view().require(name)
         self._require_leader()
-        async with self._writes.in_turn():
+        async with self._writes.turn:
             # Empty tasks first: a crash in between leaves a running connector without tasks, not a lie.
             await self._writes.lead(lambda: self.configs.put_tasks(name, ()), "writing task configurations to")
             await self._put_target(name, TargetState.STOPPED)

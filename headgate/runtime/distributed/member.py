@@ -13,7 +13,7 @@ from headgate.cluster.protocol import Assignment, AssignmentProblem, Joined, Mem
 from headgate.cluster.work import NOTHING, Work, union
 from headgate.runtime.connector import in_thread
 from headgate.runtime.distributed.config_reconciler import ConfigReconciler
-from headgate.runtime.distributed.group import GroupMembership, SharedConfigs, SharedStatuses
+from headgate.runtime.distributed.group import GroupMembership, GroupSettings, SharedConfigs, SharedStatuses
 from headgate.runtime.distributed.holdings import GroupHoldings
 from headgate.runtime.loop import HerderLoop
 
@@ -40,10 +40,7 @@ class GroupMember:
         leader: Leader,
         membership: Callable[[], GroupMembership],
         after: Callable[[bool, Work], Coroutine[Any, Any, None]],
-        *,
-        sync_timeout_s: float,
-        eager_backoff_s: float,
-        max_delay_s: float,
+        settings: GroupSettings,
     ) -> None:
         """`after` is told of every rebalance that is done, whether this worker leads, and, if so, what members held
         when they joined."""
@@ -58,9 +55,9 @@ class GroupMember:
         self._leader = leader
         self._membership = membership
         self._after = after
-        self._sync_timeout_s = sync_timeout_s
-        self._eager_backoff_s = eager_backoff_s
-        self._max_delay_s = max_delay_s
+        self._sync_timeout_s = settings.sync_timeout_ms / 1000
+        self._eager_backoff_s = settings.unsync_backoff_ms / 1000
+        self._max_delay_s = settings.max_delay_ms / 1000
         self._joined: Joined | None = None
         self._held = NOTHING
 

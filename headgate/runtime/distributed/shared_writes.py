@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import TypeVar
 
 from headgate.runtime.connector import in_thread
@@ -25,13 +24,8 @@ class SharedWrites:
         self._leadership = leadership
         self._membership = membership
         self._transactional = transactional
-        self._turn = asyncio.Lock()
-
-    @asynccontextmanager
-    async def in_turn(self) -> AsyncIterator[None]:
+        self.turn = asyncio.Lock()
         """What is looked at inside stays so until it is written: nobody else of this worker writes meanwhile."""
-        async with self._turn:
-            yield
 
     async def write(self, call: Callable[[], T], what: str) -> T:
         """Any worker may. `what` completes "Error … Kafka". Raises ConfigWriteFailed."""
@@ -49,15 +43,12 @@ class SharedWrites:
             return await self.write(call, what)
         await self._leadership.claim_writes()
         try:
-            return await in_thread(call, "write")
-        except HerderError:
-            raise
-        except Exception as error:
-            log.error("Error %s Kafka: %s", what, error)
+            return await self.write(call, what)
+        except ConfigWriteFailed as error:
             # Only a new claim makes certain whose writes count; and whether this worker leads, the group knows.
             await self._leadership.lost()
             self._membership().request_rejoin()
             raise ConfigWriteFailed(
                 "Failed to write to config topic; this may be due to a transient error and the request can be safely"
                 " retried"
-            ) from error
+            ) from error.__cause__
