@@ -76,11 +76,7 @@ def cache_folder() -> Path:
 
 
 def fetch(
-    jar_set: JarSet,
-    cache: Path | None = None,
-    progress: bool = True,
-    *,
-    retrieve: Callable[..., None] = ivy.retrieve,
+    jar_set: JarSet, cache: Path | None = None, progress: bool = True, *, retrieve: Callable[..., None] = ivy.retrieve
 ) -> list[Path]:
     """The jars of `jar_set`, from the cache or else from Maven; always all of them, or `FetchFailed`.
 

@@ -12,12 +12,7 @@ MONTHS: Final = (
 WEEKDAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 HALVES: Final = ("AM", "PM")
 
-_ZONES: Final = {
-    "Eastern": ("E", -5),
-    "Central": ("C", -6),
-    "Mountain": ("M", -7),
-    "Pacific": ("P", -8),
-}
+_ZONES: Final = {"Eastern": ("E", -5), "Central": ("C", -6), "Mountain": ("M", -7), "Pacific": ("P", -8)}
 ZONES: Final[Mapping[str, int]] = {
     **dict.fromkeys(("UTC", "UT", "WET", "Coordinated Universal Time", "Greenwich Mean Time"), 0),
     **dict.fromkeys(("WEST", "CET", "Central European Standard Time"), 1),
