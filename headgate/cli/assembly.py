@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -16,15 +16,17 @@ from headgate.jars.jars import SPARK_KAFKA, cache_folder, fetch
 from headgate.kafka.settings import ClientKind, translate
 from headgate.rest.app import build_admin_app, build_app
 from headgate.rest.exposition import exposition
+from headgate.rest.loggers import Loggers
 from headgate.rest.server import Server
 from headgate.rest.settings import RestSettings
 from headgate.runtime import task_spec
 from headgate.runtime.config.connector_config import CONVERTERS
 from headgate.runtime.config.secrets import resolve_worker
 from headgate.runtime.config.worker_config import STANDALONE, WorkerConfig, unknown_keys
+from headgate.runtime.herder import Herder
 from headgate.runtime.herder_ports import HerderPorts, offsets_in
 from headgate.runtime.plugins import PluginKind, Plugins
-from headgate.runtime.ports import ConfigStore, OpenOffsets, StatusStore, TaskRunner
+from headgate.runtime.ports import ConfigStore, OpenOffsets, StatusStore
 from headgate.runtime.standalone import StandaloneHerder
 from headgate.spark.engine import SparkEngine
 from headgate.storage.cluster_id import cluster_id
@@ -39,19 +41,24 @@ log = logging.getLogger(__name__)
 LOCAL_LISTENER: Final = "http://127.0.0.1:8083"
 
 
-class Parts:
-    """What every worker is made of, whether alone or in a group. Binds the REST sockets, which is where most things
-    that can be wrong show."""
+class AnyWorker:
+    """What every worker is made of, whether alone or in a group. The constructor opens all that can be wrong, the REST
+    sockets among it; `start` returns when REST answers. Who derives from it makes the runner and the herder."""
 
-    def __init__(self, raw: Mapping[str, str], keys: ConfigDef, default_listeners: Sequence[str]) -> None:
+    runner: ThreadRunner
+    herder: Herder
+
+    def __init__(self, raw: Mapping[str, str], keys: ConfigDef, default_listener: str) -> None:
+        self._began = time.monotonic()
         for key in unknown_keys(raw, keys):
             log.warning("Unknown key in the worker's configuration is ignored: %s", key)
         self.plugins = Plugins.discover(keys["plugin.path"].parse(raw.get("plugin.path")) or ())
-        self.raw, self.secrets = resolve_worker(raw, self.plugins, keys.names)
+        self.raw, self._secrets = resolve_worker(raw, self.plugins, keys.names)
         self.config = WorkerConfig.parse(self.raw, keys, self.plugins)
-        self.settings = RestSettings.parse(self.raw, default_listeners=default_listeners)
+        self.settings = RestSettings.parse(self.raw, default_listeners=(default_listener,))
         self.server = Server(self.settings)
-        self.groups = KafkaGroupOffsets()
+        self._groups = KafkaGroupOffsets()
+        self._loggers = Loggers()
         self._require_converters()
         self.engine = SparkEngine(
             self.raw,
@@ -61,31 +68,41 @@ class Parts:
             cache=cache_folder(),
         )
 
-    def for_herder(
-        self, runner: TaskRunner, configs: ConfigStore, statuses: StatusStore, open_offsets: OpenOffsets
-    ) -> HerderPorts:
+    def _for_herder(self, configs: ConfigStore, statuses: StatusStore, open_offsets: OpenOffsets) -> HerderPorts:
         return HerderPorts(
             config=self.config,
             plugins=self.plugins,
             configs=configs,
             statuses=statuses,
             open_offsets=open_offsets,
-            groups=self.groups,
-            runner=runner,
+            groups=self._groups,
+            runner=self.runner,
             worker_id=self.server.worker_id,
             cluster_id=lambda: cluster_id(task_spec.admin_config("", {}, self.config)),
-            secrets=self.secrets,
+            secrets=self._secrets,
             try_client=lambda kind, config: translate(ClientKind(kind), config),
         )
 
-    def start_engine(self) -> None:
+    def start(self) -> None:
+        app = build_app(
+            self.herder,
+            self.settings,
+            metrics=lambda: exposition(self.herder, self.runner.metrics),
+            commit=commit(),
+            loggers=self._loggers,
+        )
+        self.herder.start()
+        self.server.start(app, build_admin_app(self.herder, self.settings, loggers=self._loggers))
+        log.info("REST API answers after %.2f s", time.monotonic() - self._began)
         self.engine.start()
 
     def stop(self) -> None:
-        """After the herder."""
+        """Ends everything in order, offsets committed."""
+        self.server.stop(timeout=1.0)
+        self.herder.shutdown()
         self.engine.stop()
-        self.groups.close()
-        self.secrets.close()
+        self._groups.close()
+        self._secrets.close()
 
     def _require_converters(self) -> None:
         """A converter that cannot be found would fail every connector; better to say so once, at the start."""
@@ -96,35 +113,19 @@ class Parts:
                 log.warning("No connector can use %s of the worker's configuration: %s", key, problem)
 
 
-class StandaloneWorker:
-    """A worker alone. The constructor opens everything that can be wrong; `start` returns when REST answers."""
+class StandaloneWorker(AnyWorker):
+    """A worker alone."""
 
     def __init__(self, raw: Mapping[str, str]) -> None:
-        self._began = time.monotonic()
-        self._parts = parts = Parts(raw, STANDALONE, (LOCAL_LISTENER,))
-        self.config, self.plugins, self.server = parts.config, parts.plugins, parts.server
-        self.engine = parts.engine
-        self._offsets = FileOffsetStore(parts.raw["offset.storage.file.filename"])
-        self.runner = ThreadRunner(task_ports(parts.engine, shared(self._offsets)))
+        super().__init__(raw, STANDALONE, LOCAL_LISTENER)
+        self._offsets = FileOffsetStore(self.raw["offset.storage.file.filename"])
+        self.runner = ThreadRunner(task_ports(self.engine, shared(self._offsets)))
         self.herder = StandaloneHerder(
-            parts.for_herder(self.runner, MemoryConfigStore(), MemoryStatusStore(), offsets_in(self._offsets))
+            self._for_herder(MemoryConfigStore(), MemoryStatusStore(), offsets_in(self._offsets))
         )
-
-    def start(self) -> None:
-        settings = self._parts.settings
-        app = build_app(
-            self.herder, settings, metrics=lambda: exposition(self.herder, self.runner.metrics), commit=commit()
-        )
-        self.herder.start()
-        self.server.start(app, build_admin_app(self.herder, settings))
-        log.info("REST API answers after %.2f s", time.monotonic() - self._began)
-        self._parts.start_engine()
 
     def stop(self) -> None:
-        """Ends everything in order, offsets committed."""
-        self.server.stop(timeout=1.0)
-        self.herder.shutdown()
-        self._parts.stop()
+        super().stop()
         self._offsets.close()
 
 
@@ -136,6 +137,3 @@ def defaults_without_file(data: Path) -> dict[str, str]:
         "offset.storage.file.filename": str(data / "offsets.json"),
         "offset.flush.interval.ms": "10000",
     }
-
-
-__all__: Sequence[str] = ["LOCAL_LISTENER", "Parts", "StandaloneWorker", "defaults_without_file"]

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Final
+from typing import Any, Final
 
 from headgate.api.errors import ConfigError
-from headgate.cli.assembly import Parts
+from headgate.cli.assembly import AnyWorker
 from headgate.cli.task_ports import task_ports
-from headgate.cli.version import commit
 from headgate.cluster.coordinator import GroupConfig
 from headgate.cluster.membership import Membership
 from headgate.cluster.protocol import OFFERED
 from headgate.model import Config, TaskSpec
-from headgate.rest.app import build_admin_app, build_app
-from headgate.rest.exposition import exposition
-from headgate.rest.loggers import Loggers, UnknownLevel
+from headgate.rest.loggers import UnknownLevel
 from headgate.rest.peers import HttpPeers
 from headgate.runtime import task_spec
 from headgate.runtime.config.worker_config import DISTRIBUTED
@@ -37,30 +33,27 @@ log = logging.getLogger(__name__)
 EVERYWHERE: Final = "http://:8083"
 
 
-class DistributedWorker:
-    """A worker in a group. `start` returns when REST answers, which says that the worker is starting until it has read
-    the internal topics and joined the group. `failed` is set, and `problem` says why, when it never will."""
+class DistributedWorker(AnyWorker):
+    """A worker in a group. REST says that the worker is starting until it has read the internal topics and joined the
+    group. `failed` is set, and `problem` says why, when it never will."""
+
+    herder: DistributedHerder
 
     def __init__(self, raw: Mapping[str, str]) -> None:
-        self._began = time.monotonic()
+        super().__init__(raw, DISTRIBUTED, EVERYWHERE)
         self.failed = threading.Event()
         self.problem: Exception | None = None
-        self._parts = parts = Parts(raw, DISTRIBUTED, (EVERYWHERE,))
-        self.config, self.plugins, self.server = parts.config, parts.plugins, parts.server
-        self.engine = parts.engine
-        parsed = DISTRIBUTED.parse(parts.raw)
+        parsed = DISTRIBUTED.parse(self.raw)
         group = _group(parsed)
-        clients = {"client.id": f"connect-{parts.server.worker_id}", **parts.raw}
-        self._loggers = Loggers()
-        self.logs = WorkerLogs(parts.raw)
-        self._peers = HttpPeers(parts.settings.peer_tls)
-        self.runner = ThreadRunner(task_ports(parts.engine, self._offsets_for))
-        logs = self.logs
+        clients = {"client.id": f"connect-{self.server.worker_id}", **self.raw}
+        self.logs = logs = WorkerLogs(self.raw)
+        self._peers = HttpPeers(self.settings.peer_tls)
+        self.runner = ThreadRunner(task_ports(self.engine, self._offsets_for))
         self.herder = DistributedHerder(
-            parts.for_herder(self.runner, logs.configs, logs.statuses, self._open_offsets),
+            self._for_herder(logs.configs, logs.statuses, self._open_offsets),
             GroupPorts(
                 stores=logs,
-                url=parts.server.advertised_url,
+                url=self.server.advertised_url,
                 peers=self._peers,
                 join=lambda herder: Membership(group, clients, herder, herder.member),
                 signatures=Signatures.parse(parsed),
@@ -72,39 +65,20 @@ class DistributedWorker:
                 set_level=self._set_level,
                 failed=self._fail,
                 fence=fence,
-                prepare=self._prepare,
+                prepare=lambda: self.engine.ready(lambda: self.herder.ending),
                 transactional=parsed["exactly.once.source.support"].lower() in ("preparing", "enabled"),
             ),
         )
 
-    def start(self) -> None:
-        settings = self._parts.settings
-        app = build_app(
-            self.herder,
-            settings,
-            metrics=lambda: exposition(self.herder, self.runner.metrics),
-            commit=commit(),
-            loggers=self._loggers,
-        )
-        self.herder.start()
-        self.server.start(app, build_admin_app(self.herder, settings, loggers=self._loggers))
-        log.info("REST API answers after %.2f s", time.monotonic() - self._began)
-        self._parts.start_engine()
-
     def stop(self) -> None:
-        """Ends everything in order, offsets committed, the group told."""
-        self.server.stop(timeout=1.0)
-        self.herder.shutdown()
-        self._parts.stop()
+        """The group is told."""
+        super().stop()
         self._peers.close()
         self.logs.close()
 
     def _fail(self, problem: Exception) -> None:
         self.problem = problem
         self.failed.set()
-
-    def _prepare(self) -> None:
-        self.engine.ready(lambda: self.herder.ending)
 
     def _open_offsets(self, connector: str, config: Config, *, to_change: bool) -> AbstractContextManager[OffsetStore]:
         topic, clients = task_spec.offsets_place(config, self.config)
@@ -123,23 +97,17 @@ class DistributedWorker:
             log.warning("Another worker asked for log level %r, which there is none of", level)
 
 
-def _group(parsed: Mapping[str, object]) -> GroupConfig:
+def _group(parsed: Mapping[str, Any]) -> GroupConfig:
     """Raises ConfigError."""
-
-    def number(key: str) -> int:
-        value = parsed[key]
-        assert isinstance(value, int)
-        return value
-
     try:
         return GroupConfig(
-            str(parsed["group.id"]),
-            OFFERED[str(parsed["connect.protocol"]).lower()],
-            number("session.timeout.ms"),
-            number("heartbeat.interval.ms"),
-            number("rebalance.timeout.ms"),
-            number("request.timeout.ms"),
-            number("retry.backoff.ms"),
+            parsed["group.id"],
+            OFFERED[parsed["connect.protocol"].lower()],
+            parsed["session.timeout.ms"],
+            parsed["heartbeat.interval.ms"],
+            parsed["rebalance.timeout.ms"],
+            parsed["request.timeout.ms"],
+            parsed["retry.backoff.ms"],
         )
     except ValueError as error:
         raise ConfigError(str(error)) from error

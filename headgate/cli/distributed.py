@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import logging
-import signal
 import sys
 import threading
 from collections.abc import Sequence
 
 from headgate.api.errors import ConfigError
-from headgate.cli.files import FileError, read_properties
-from headgate.cli.standalone import WORKER_FAILED
+from headgate.cli.files import FileError
+from headgate.cli.standalone import ended_by_signals, fail, read_worker_file
 from headgate.log import configure
 
 log = logging.getLogger(__name__)
@@ -40,17 +39,11 @@ def parser(program: str) -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None, program: str = "headgate distributed") -> int:
     arguments = parser(program).parse_args(argv)
     configure(arguments.log_level)
-    ending = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: ending.set())
-    warnings: list[str] = []
+    ending = ended_by_signals()
     try:
-        raw = read_properties(arguments.worker, warnings)
+        return _run(read_worker_file(arguments.worker), ending)
     except FileError as error:
-        return _fail(str(error))
-    for warning in warnings:
-        log.warning("%s", warning)
-    return _run(raw, ending)
+        return fail(str(error))
 
 
 def connect_distributed() -> int:
@@ -68,7 +61,7 @@ def _run(raw: dict[str, str], ending: threading.Event) -> int:
     try:
         worker = DistributedWorker(raw)
     except (ConfigError, ListenerError, PluginNotFound, InternalTopicError, ClientConfigError) as error:
-        return _fail(str(error))
+        return fail(str(error))
     worker.start()
     if "listeners" not in raw:
         log.warning(
@@ -82,12 +75,7 @@ def _run(raw: dict[str, str], ending: threading.Event) -> int:
         log.info("Stopping")
         worker.stop()
         log.info("Stopped")
-    return _fail(str(worker.problem)) if worker.problem is not None else 0
-
-
-def _fail(message: str) -> int:
-    log.error("%s", message)
-    return WORKER_FAILED
+    return fail(str(worker.problem)) if worker.problem is not None else 0
 
 
 if __name__ == "__main__":

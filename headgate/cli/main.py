@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Final
 
 from headgate import __version__
@@ -24,43 +25,13 @@ commands:
 """
 
 
-def _standalone(argv: Sequence[str]) -> int:
-    from headgate.cli.standalone import main as run
-
-    return run(argv)
-
-
-def _distributed(argv: Sequence[str]) -> int:
-    from headgate.cli.distributed import main as run
-
-    return run(argv)
-
-
-def _migrate(argv: Sequence[str]) -> int:
-    from headgate.cli.migrate import main as run
-
-    return run(argv)
-
-
-def _broker(argv: Sequence[str]) -> int:
-    from headgate.dev.command import main as run
-
-    return run(argv)
-
-
-def _version(_: Sequence[str]) -> int:
-    print(__version__)
-    return 0
-
-
-_COMMANDS: Final[dict[str, Callable[[Sequence[str]], int]]] = {
-    "standalone": _standalone,
-    "distributed": _distributed,
-    "migrate": _migrate,
-    "broker": _broker,
-    "version": _version,
-    "--version": _version,
+_COMMANDS: Final = {
+    "standalone": "headgate.cli.standalone",
+    "distributed": "headgate.cli.distributed",
+    "migrate": "headgate.cli.migrate",
+    "broker": "headgate.dev.command",
 }
+"""Modules, imported when they are asked for: that takes its time."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -68,12 +39,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments and arguments[0] in ("-h", "--help", "help"):
         print(_USAGE, end="")
         return 0
-    command = _COMMANDS.get(arguments[0]) if arguments else None
-    if command is None:
+    if arguments and arguments[0] in ("version", "--version"):
+        print(__version__)
+        return 0
+    if not arguments or arguments[0] not in _COMMANDS:
         problem = f"headgate: there is no command {arguments[0]!r}\n\n" if arguments else ""
         print(f"{problem}{_USAGE}", end="", file=sys.stderr)
         return 1
-    return command(arguments[1:])
+    return int(import_module(_COMMANDS[arguments[0]]).main(arguments[1:]))
 
 
 if __name__ == "__main__":

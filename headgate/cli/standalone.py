@@ -50,25 +50,40 @@ def parser(program: str) -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None, program: str = "headgate standalone") -> int:
     arguments = parser(program).parse_args(argv)
     configure(arguments.log_level)
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
+    stop = ended_by_signals()
     try:
         worker_file, files = _sort(arguments.worker, arguments.connectors)
         connectors = [read_connector(file) for file in files]
     except FileError as error:
-        return _fail(str(error), CONNECTOR_FAILED)
+        return fail(str(error), CONNECTOR_FAILED)
     with ExitStack() as opened:
         try:
             raw = _worker_settings(worker_file, arguments.data, opened)
         except Exception as error:
-            return _fail(str(error), WORKER_FAILED)
+            return fail(str(error))
         return _run(raw, connectors, stop)
 
 
 def connect_standalone() -> int:
     """The name of Apache's script, with its arguments."""
     return main(program="connect-standalone")
+
+
+def ended_by_signals() -> threading.Event:
+    """Set when somebody wants this process to end."""
+    ending = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ending.set())
+    return ending
+
+
+def read_worker_file(file: str) -> dict[str, str]:
+    """Raises FileError."""
+    warnings: list[str] = []
+    raw = read_properties(file, warnings)
+    for warning in warnings:
+        log.warning("%s", warning)
+    return raw
 
 
 def _sort(worker: str | None, connectors: list[str]) -> tuple[str | None, list[str]]:
@@ -91,10 +106,7 @@ def _worker_settings(file: str | None, data: Path, opened: ExitStack) -> dict[st
         raw = defaults_without_file(data)
         log.info("No worker file: converters and flush interval as in Apache's sample, offsets in %s", data)
     else:
-        warnings: list[str] = []
-        raw = read_properties(file, warnings)
-        for warning in warnings:
-            log.warning("%s", warning)
+        raw = read_worker_file(file)
     if not raw.get("bootstrap.servers", "").strip():
         raw["bootstrap.servers"] = _start_broker(data, opened)
     return raw
@@ -121,7 +133,7 @@ def _run(raw: dict[str, str], connectors: Sequence[ConnectorFile], stop: threadi
     try:
         worker = StandaloneWorker(raw)
     except (ConfigError, ListenerError, OffsetFileError, PluginNotFound) as error:
-        return _fail(str(error), WORKER_FAILED)
+        return fail(str(error))
     worker.start()
     if "listeners" not in raw:
         log.info("The REST API is for this machine only; set listeners=http://:8083 to open it to others")
@@ -135,7 +147,7 @@ def _run(raw: dict[str, str], connectors: Sequence[ConnectorFile], stop: threadi
             log.info("Created connector %s", connector.name)
         stop.wait()
     except Exception as error:
-        return _fail(f"Connector {connector.name} could not be created: {error}", CONNECTOR_FAILED)
+        return fail(f"Connector {connector.name} could not be created: {error}", CONNECTOR_FAILED)
     finally:
         log.info("Stopping")
         worker.stop()
@@ -143,7 +155,7 @@ def _run(raw: dict[str, str], connectors: Sequence[ConnectorFile], stop: threadi
     return 0
 
 
-def _fail(message: str, code: int) -> int:
+def fail(message: str, code: int = WORKER_FAILED) -> int:
     log.error("%s", message)
     return code
 

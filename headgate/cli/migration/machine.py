@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from headgate.cli.migration.findings import ConnectorFinding, Findings, Problem, StatusFinding
 from headgate.cli.migration.steps import steps
 from headgate.model import ConnectorType
-from headgate.storage.snapshot import Topic
 
 
 def json_text(findings: Findings) -> str:
@@ -45,20 +45,9 @@ def _tree(findings: Findings) -> dict[str, Any]:
             "problems": [_problem(each) for each in worker.problems],
             "notes": list(worker.notes),
         },
-        "topics": [_topic(each) for each in findings.topics],
+        "topics": [asdict(each) for each in findings.topics],
         "connectors": [_connector(each) for each in findings.connectors],
         "steps": steps(findings),
-    }
-
-
-def _topic(topic: Topic) -> dict[str, Any]:
-    return {
-        "name": topic.name,
-        "property": topic.property,
-        "partitions": topic.partitions,
-        "records": topic.records,
-        "ignored": list(topic.ignored),
-        "refusal": topic.refusal,
     }
 
 
