@@ -101,87 +101,60 @@ class Joined:
 
 
 def encode_member(protocol: Protocol, state: MemberState) -> bytes:
-    out = _MessageWriter()
-    out.int16(protocol.version)
-    out.text(state.url)
-    out.int64(state.offset)
-    if protocol.cooperative:
-        out.data(None if state.held is None else encode_assignment(protocol, state.held))
-    return out.bytes()
+    made = struct.pack(">h", protocol.version) + _text(state.url) + struct.pack(">q", state.offset)
+    if not protocol.cooperative:
+        return made
+    if state.held is None:
+        return made + struct.pack(">i", -1)
+    held = encode_assignment(protocol, state.held)
+    return made + struct.pack(">i", len(held)) + held
 
 
 def decode_member(data: bytes) -> MemberState:
     """Raises MalformedMessage."""
     read = _MessageReader(data)
     version = read.version()
-    url, offset = read.text(), read.int64()
+    url, offset = read.text(), read.number(">q")
     held = read.data() if version > 0 and read.more else None
     return MemberState(url, offset, None if held is None else decode_assignment(held))
 
 
 def encode_assignment(protocol: Protocol, assignment: Assignment) -> bytes:
-    out = _MessageWriter()
-    out.int16(protocol.version)
-    out.int16(assignment.problem)
-    out.text(assignment.leader)
-    out.text(assignment.leader_url)
-    out.int64(assignment.offset)
-    out.work(assignment.assigned)
+    made = struct.pack(">hh", protocol.version, assignment.problem)
+    made += _text(assignment.leader) + _text(assignment.leader_url)
+    made += struct.pack(">q", assignment.offset) + _work(assignment.assigned)
     if protocol.cooperative:
-        out.work(assignment.revoked)
-        out.int32(assignment.delay_ms)
-    return out.bytes()
+        made += _work(assignment.revoked) + struct.pack(">i", assignment.delay_ms)
+    return made
 
 
 def decode_assignment(data: bytes) -> Assignment:
     """What trails may be missing. Raises MalformedMessage."""
     read = _MessageReader(data)
     version = read.version()
-    problem = read.int16()
-    leader, leader_url, offset = read.text(), read.text(), read.int64()
+    problem = read.number(">h")
+    leader, leader_url, offset = read.text(), read.text(), read.number(">q")
     assigned = read.work()
     revoked = read.work() if version > 0 and read.more else NOTHING
-    delay = read.int32() if version > 0 and read.more else 0
+    delay = read.number(">i") if version > 0 and read.more else 0
     return Assignment(leader, leader_url, offset, assigned, revoked, delay, AssignmentProblem.of(problem))
 
 
-class _MessageWriter:
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
+def _text(value: str) -> bytes:
+    data = value.encode()
+    if len(data) > _LONGEST:
+        raise MalformedMessage(f"a text of {len(data)} bytes, which has no room in a message of the group")
+    return struct.pack(">h", len(data)) + data
 
-    def int16(self, value: int) -> None:
-        self._parts.append(struct.pack(">h", value))
 
-    def int32(self, value: int) -> None:
-        self._parts.append(struct.pack(">i", value))
-
-    def int64(self, value: int) -> None:
-        self._parts.append(struct.pack(">q", value))
-
-    def text(self, value: str) -> None:
-        data = value.encode()
-        if len(data) > _LONGEST:
-            raise MalformedMessage(f"a text of {len(data)} bytes, which has no room in a message of the group")
-        self.int16(len(data))
-        self._parts.append(data)
-
-    def data(self, value: bytes | None) -> None:
-        self.int32(-1 if value is None else len(value))
-        self._parts.append(value or b"")
-
-    def work(self, work: Work) -> None:
-        numbers: dict[str, list[int]] = {name: [_CONNECTOR] for name in sorted(work.connectors)}
-        for task in sorted(work.tasks):
-            numbers.setdefault(task.connector, []).append(task.task)
-        self.int32(len(numbers))
-        for connector, held in numbers.items():
-            self.text(connector)
-            self.int32(len(held))
-            for number in held:
-                self.int32(number)
-
-    def bytes(self) -> bytes:
-        return b"".join(self._parts)
+def _work(work: Work) -> bytes:
+    numbers: dict[str, list[int]] = {name: [_CONNECTOR] for name in sorted(work.connectors)}
+    for task in sorted(work.tasks):
+        numbers.setdefault(task.connector, []).append(task.task)
+    parts = [struct.pack(">i", len(numbers))]
+    for connector, held in numbers.items():
+        parts += [_text(connector), struct.pack(f">i{len(held)}i", len(held), *held)]
+    return b"".join(parts)
 
 
 class _MessageReader:
@@ -194,32 +167,27 @@ class _MessageReader:
         return self._at < len(self._data)
 
     def version(self) -> int:
-        version = self.int16()
+        version = self.number(">h")
         if version < 0:
             raise MalformedMessage(f"version {version}")
         return version
 
-    def int16(self) -> int:
-        return int(struct.unpack(">h", self._take(2))[0])
-
-    def int32(self) -> int:
-        return int(struct.unpack(">i", self._take(4))[0])
-
-    def int64(self) -> int:
-        return int(struct.unpack(">q", self._take(8))[0])
+    def number(self, form: str) -> int:
+        """As `struct` writes it."""
+        return int(struct.unpack(form, self._take(struct.calcsize(form)))[0])
 
     def text(self) -> str:
         try:
-            return self._take(self.int16()).decode()
+            return self._take(self.number(">h")).decode()
         except UnicodeDecodeError as error:
             raise MalformedMessage("a text that is not UTF-8") from error
 
     def data(self) -> bytes | None:
-        size = self.int32()
+        size = self.number(">i")
         return None if size < 0 else self._take(size)
 
     def count(self) -> int:
-        count = self.int32()
+        count = self.number(">i")
         if count < -1:
             raise MalformedMessage(f"{count} elements")
         return max(count, 0)  # -1 is null
@@ -230,7 +198,7 @@ class _MessageReader:
         for _ in range(self.count()):
             connector = self.text()
             for _ in range(self.count()):
-                number = self.int32()
+                number = self.number(">i")
                 if number == _CONNECTOR:
                     connectors.add(connector)
                 else:

@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Native
+
 from headgate.kafka.asking import NOT_YET, Asker
 from headgate.kafka.messages import Messages
 from headgate.kafka.settings import QUIET, ClientKind, translate
@@ -47,8 +50,6 @@ class GroupConsumer:
     """One thread uses it; rebalances happen inside `fetch` and `keep_alive`, and what they raise comes out there."""
 
     def __init__(self, config: Config, rebalances: Rebalances) -> None:
-        from confluent_kafka import Consumer
-
         translated = translate(ClientKind.CONSUMER, config)
         ignored = [key for key in translated.ignored if key != "max.poll.records"]
         if ignored:
@@ -88,8 +89,6 @@ class GroupConsumer:
 
     def _refresh(self) -> None:
         """Looks for topics that match. librdkafka could, but its patterns are not those that Connect's users write."""
-        from confluent_kafka import KafkaException
-
         assert self._pattern is not None
         self._next_refresh = time.monotonic() + self._refresh_s
         try:
@@ -132,16 +131,12 @@ class GroupConsumer:
         if error is None:
             return True
         if error.fatal():
-            from confluent_kafka import KafkaException
-
             raise KafkaException(error)
         self._complaints.say(error.str())
         return False
 
     def _on_error(self, error: Any) -> None:
         if error.fatal():
-            from confluent_kafka import KafkaException
-
             self._failure = KafkaException(error)
         else:
             self._complaints.say(error.str())
@@ -166,8 +161,6 @@ class GroupConsumer:
             self._seek(each)
 
     def _seek(self, native: Any) -> None:
-        from confluent_kafka import KafkaError, KafkaException
-
         for left in reversed(range(_SEEK_TIMES)):
             try:
                 self._consumer.seek(native)
@@ -279,8 +272,6 @@ def _natives(partitions: Iterable[TopicPartition]) -> list[Any]:
 
 
 def _native(offsets: Mapping[TopicPartition, int]) -> list[Any]:
-    from confluent_kafka import TopicPartition as Native
-
     return [Native(where.topic, where.partition, offset) for where, offset in offsets.items()]
 
 

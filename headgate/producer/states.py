@@ -8,6 +8,8 @@ from typing import Final
 
 
 class State(Enum):
+    """In the order of the columns below."""
+
     UNINITIALISED = auto()
     INITIALISING = auto()
     """`init` ran out of time; it goes on in the background."""
@@ -69,19 +71,6 @@ class IllegalTransition(RuntimeError):
 _OK, _BUG, _GONE = Answer.ALLOWED, Answer.MISUSE, Answer.CLOSED
 _LOST, _DEAD = Answer.ABORTABLE, Answer.FATAL
 
-_COLUMNS: Final = (
-    State.UNINITIALISED,
-    State.INITIALISING,
-    State.READY,
-    State.IN_TRANSACTION,
-    State.COMMITTING,
-    State.ABORTING,
-    State.ABORTABLE_ERROR,
-    State.FATAL_ERROR,
-    State.CLOSED,
-    State.WITHOUT_TRANSACTIONS,
-)
-
 # fmt: off
 _ROWS: Final[Mapping[Call, tuple[Answer, ...]]] = {
     #                   uninit. init.. ready  in txn committ aborti abort. fatal  closed plain
@@ -100,7 +89,7 @@ _ROWS: Final[Mapping[Call, tuple[Answer, ...]]] = {
 # fmt: on
 
 CALLS: Final[Mapping[tuple[State, Call], Answer]] = {
-    (state, call): answer for call, answers in _ROWS.items() for state, answer in zip(_COLUMNS, answers, strict=True)
+    (state, call): answer for call, answers in _ROWS.items() for state, answer in zip(State, answers, strict=True)
 }
 
 STEPS: Final[Mapping[tuple[State, Event], State]] = {

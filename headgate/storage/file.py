@@ -30,7 +30,7 @@ from typing import Any, Final, NoReturn, Self
 from headgate.java.json import strict_loads
 from headgate.model import Offset, Partition
 from headgate.storage.java_offsets import MAGIC, JavaStreamError, read_java_offsets
-from headgate.storage.offset_table import InvalidOffset, OffsetTable, encode, identity
+from headgate.storage.offset_table import InvalidOffset, Offsets, OffsetTable, encode, identity
 
 _FORMAT: Final = "headgate-offsets"
 _VERSION: Final = 1
@@ -69,7 +69,7 @@ class FileOffsetStore:
     def all(self, connector: str) -> list[tuple[Partition, Offset]]:
         return self._table.all(connector)
 
-    def put(self, connector: str, offsets: Sequence[tuple[Partition | None, Offset | None]]) -> None:
+    def put(self, connector: str, offsets: Offsets) -> None:
         """All of them or none; None removes an offset. Raises InvalidOffset, OffsetFileError."""
         with self._changing:
             if self._lock is None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from headgate.model import Config, Offset, Partition, Status, TargetState, TaskId
 from headgate.runtime.view import ClusterView, ConnectorView
-from headgate.storage.offset_table import OffsetTable
+from headgate.storage.offset_table import Offsets, OffsetTable
 
 
 class MemoryConfigStore:
@@ -94,6 +94,6 @@ class MemoryOffsetStore:
     def all(self, connector: str) -> list[tuple[Partition, Offset]]:
         return self._table.all(connector)
 
-    def put(self, connector: str, offsets: Sequence[tuple[Partition | None, Offset | None]]) -> None:
+    def put(self, connector: str, offsets: Offsets) -> None:
         with self._writing:
             self._table = self._table.changed(connector, offsets)

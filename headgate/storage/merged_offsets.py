@@ -4,42 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from headgate.model import Offset, Partition
-from headgate.storage.offset_table import identity
+from headgate.storage.offset_log import OffsetLog, OffsetsWrittenBy
+from headgate.storage.offset_table import Offsets, identity
 
 _log: Final = logging.getLogger(__name__)
-
-Offsets = Sequence[tuple[Partition | None, Offset | None]]
-
-
-class Store(Protocol):
-    """An OffsetLog, or one that another writer writes."""
-
-    @property
-    def topic(self) -> str: ...
-
-    def entries(self, connector: str, offsets: Offsets) -> list[tuple[bytes, bytes | None]]: ...
-
-    def get(self, connector: str, partitions: Sequence[Partition | None]) -> list[Offset | None]: ...
-
-    def all(self, connector: str) -> list[tuple[Partition, Offset]]: ...
-
-    def put(self, connector: str, offsets: Offsets) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class SharedStore(Store, Protocol):
-    def put_soon(self, connector: str, offsets: Offsets) -> None: ...
 
 
 class MergedOffsets:
     """What the connector's topic does not have is looked for in the worker's: there the connector began, and there it
     goes on when it loses its own topic."""
 
-    def __init__(self, own: Store, shared: SharedStore) -> None:
+    def __init__(self, own: OffsetLog | OffsetsWrittenBy, shared: OffsetLog) -> None:
         self._own = own
         self._shared = shared
 

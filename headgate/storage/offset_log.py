@@ -10,27 +10,19 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from confluent_kafka import KafkaError
 
 from headgate.model import Offset, Partition
 from headgate.storage.offset_records import Malformed, decode_key, decode_offset, encode_key, encode_offset
-from headgate.storage.offset_table import identity
+from headgate.storage.offset_table import Offsets, identity
 from headgate.storage.topic_log import Log, LogRecord
-from headgate.storage.topic_writer import Entry, Told, Writer
+from headgate.storage.topic_writer import SendingWriter, Writer
 
 _log: Final = logging.getLogger(__name__)
 
 TIMEOUT_S: Final = 30.0
-
-
-class OffsetWriter(Protocol):
-    def write(self, entries: Sequence[Entry], timeout: float) -> None: ...
-
-    def send(self, key: bytes, value: bytes | None, told: Told) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class _Known:
@@ -49,7 +41,7 @@ class OffsetLog:
     """May be used from any thread. Reads see all that was in the topic when they began; they and writes take up to
     `timeout` seconds each, then raise ReadTimeout or WriteFailed."""
 
-    def __init__(self, log: Log, writer: OffsetWriter, *, timeout: float = TIMEOUT_S) -> None:
+    def __init__(self, log: Log, writer: SendingWriter, *, timeout: float = TIMEOUT_S) -> None:
         self._topic_log = log
         self._writer = writer
         self._timeout = timeout
@@ -87,14 +79,14 @@ class OffsetLog:
                 if each.partition is not None and each.offset is not None
             ]
 
-    def put(self, connector: str, offsets: Sequence[tuple[Partition | None, Offset | None]]) -> None:
+    def put(self, connector: str, offsets: Offsets) -> None:
         """None removes an offset. Kafka has all of them when this returns. Raises InvalidOffset, and then has written
         nothing, or WriteFailed, and then may have written some."""
         entries = self.entries(connector, offsets)
         if entries:
             self._writer.write(entries, self._timeout)
 
-    def put_soon(self, connector: str, offsets: Sequence[tuple[Partition | None, Offset | None]]) -> None:
+    def put_soon(self, connector: str, offsets: Offsets) -> None:
         """Without waiting; what fails is only logged. Raises InvalidOffset."""
 
         def told(error: KafkaError | None, _: int) -> None:
@@ -104,9 +96,7 @@ class OffsetLog:
         for key, value in self.entries(connector, offsets):
             self._writer.send(key, value, told)
 
-    def entries(
-        self, connector: str, offsets: Sequence[tuple[Partition | None, Offset | None]]
-    ) -> list[tuple[bytes, bytes | None]]:
+    def entries(self, connector: str, offsets: Offsets) -> list[tuple[bytes, bytes | None]]:
         """The records that say so, for whoever writes them in a transaction of its own. Of what is said twice, the last
         counts. Raises InvalidOffset."""
         last = {identity(partition): (partition, offset) for partition, offset in offsets}
@@ -166,7 +156,7 @@ class OffsetsWrittenBy:
         self.get = log.get
         self.all = log.all
 
-    def put(self, connector: str, offsets: Sequence[tuple[Partition | None, Offset | None]]) -> None:
+    def put(self, connector: str, offsets: Offsets) -> None:
         """All of them or none, if the writer is transactional."""
         entries = self._log.entries(connector, offsets)
         if entries:

@@ -14,6 +14,9 @@ from typing import Any, Final, NamedTuple
 
 from headgate.model import Offset, Partition
 
+Offsets = Sequence[tuple[Partition | None, Offset | None]]
+"""New ones of a connector; None removes that of a partition."""
+
 
 class InvalidOffset(ValueError):
     """A partition or an offset that cannot be stored: only string keys and primitive values can."""
@@ -54,7 +57,7 @@ class OffsetTable:
         entries = self._connectors.get(connector, _NONE).values()
         return [(json.loads(each.partition), json.loads(each.offset)) for each in entries if each.partition is not None]
 
-    def changed(self, connector: str, offsets: Sequence[tuple[Partition | None, Offset | None]]) -> OffsetTable:
+    def changed(self, connector: str, offsets: Offsets) -> OffsetTable:
         """With these offsets, without those that are None; this very table if nothing changes. Raises InvalidOffset."""
         _check_text(connector)
         before = self._connectors.get(connector, _NONE)

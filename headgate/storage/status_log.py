@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from confluent_kafka import KafkaError
 
@@ -23,7 +23,7 @@ from headgate.model import Status, TaskId
 from headgate.storage.status_cache import StatusCache
 from headgate.storage.status_records import Malformed, StatusId, StatusValue, TopicId, TopicStatus, decode, encode
 from headgate.storage.topic_log import Log, LogRecord
-from headgate.storage.topic_writer import Told
+from headgate.storage.topic_writer import SendingWriter
 
 _log: Final = logging.getLogger(__name__)
 
@@ -33,14 +33,6 @@ LONGEST_TRACE: Final = 100_000
 """In characters. Kafka refuses records of a megabyte, and a status without its trace is better than none."""
 
 _PAUSE: Final = Backoff(0.25, 2.0, most=5.0)
-
-
-class StatusWriter(Protocol):
-    """A TopicWriter that does not retry."""
-
-    def send(self, key: bytes, value: bytes | None, told: Told) -> None: ...
-
-    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +47,8 @@ class _Write:
 class StatusLog:
     """May be used from any thread. A status is shown here as soon as it is put, elsewhere when it was read."""
 
-    def __init__(self, log: Log, writer: StatusWriter) -> None:
+    def __init__(self, log: Log, writer: SendingWriter) -> None:
+        """The writer does not retry."""
         self._topic_log = log
         self._writer = writer
         self._cache = StatusCache()

@@ -31,6 +31,12 @@ class Writer(Protocol):
     def close(self) -> None: ...
 
 
+class SendingWriter(Writer, Protocol):
+    def send(self, key: bytes, value: bytes | None, told: Told) -> None:
+        """Without waiting. `told` is called from a thread of the writer's; from this one when Kafka's client refuses
+        the record at once."""
+
+
 class TopicWriter:
     """May be used from any thread. Records of one key arrive in the order in which they were sent, once or, if an
     acknowledgement was lost, more than once."""
@@ -54,9 +60,6 @@ class TopicWriter:
         self._sender = Sender(made, f"writes-{topic}")
 
     def send(self, key: bytes, value: bytes | None, told: Told) -> None:
-        """Without waiting. `told` is called from a thread of the writer's; from this one when Kafka's client refuses
-        the record at once."""
-
         def answered(done: Future[Any]) -> None:
             error = done.exception()
             told(None, done.result()) if error is None else told(error.args[0], -1)

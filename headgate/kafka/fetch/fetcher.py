@@ -7,6 +7,11 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from kafka import errors
+from kafka.net.compat import KafkaNetClient
+from kafka.protocol.consumer import FetchRequest, ListOffsetsRequest
+from kafka.structs import TopicPartition as Native
+
 from headgate.kafka.fetch.batches import Aborted, Batches, Unreadable
 from headgate.kafka.settings.kafka_python import for_kafka_python
 from headgate.model import TopicPartition
@@ -33,9 +38,6 @@ class Fetcher:
     """From `with` to its end. `settings` are librdkafka's; raises ClientConfigError when they cannot be used here."""
 
     def __init__(self, where: TopicPartition, settings: Mapping[str, Any], patience_s: float) -> None:
-        from kafka.net.compat import KafkaNetClient
-        from kafka.structs import TopicPartition as Native
-
         self._where = where
         self._native = Native(where.topic, where.partition)
         self._patience_s = patience_s
@@ -70,8 +72,6 @@ class Fetcher:
     # --- one fetch ----------------------------------------------------------------------------------------------------
 
     def _fetch(self, at: int) -> Any:
-        from kafka.protocol.consumer import FetchRequest
-
         topic = FetchRequest.FetchTopic
         partition = topic.FetchPartition(
             partition=self._where.partition,
@@ -98,8 +98,6 @@ class Fetcher:
     def _answer(self, under_way: Any, at: int, end: int) -> tuple[Batches, int, int]:
         """Patiently: leaders move and brokers restart. The batches, the offset they begin at, and the one to go on
         from."""
-        from kafka import errors
-
         self._until = time.monotonic() + self._patience_s
         why: object = "nothing came"
         while self._left_ms() > 0:
@@ -123,8 +121,6 @@ class Fetcher:
 
     def _fetched(self, under_way: Any) -> Any:
         """The answer for the partition."""
-        from kafka import errors
-
         response = self._await(under_way)
         self._check(response.error_code)
         if not response.responses:  # a quota is used up: the broker is there, and says how long to wait
@@ -147,9 +143,6 @@ class Fetcher:
 
     def _log_start(self, at: int) -> int:
         """Where the log begins by now. Raises OffsetOutOfRangeError when that is not after `at`."""
-        from kafka import errors
-        from kafka.protocol.consumer import ListOffsetsRequest
-
         topic = ListOffsetsRequest.ListOffsetsTopic
         partition = topic.ListOffsetsPartition(
             partition_index=self._where.partition, current_leader_epoch=-1, timestamp=_EARLIEST
@@ -177,8 +170,6 @@ class Fetcher:
         return under_way
 
     def _await(self, under_way: Any) -> Any:
-        from kafka import errors
-
         if under_way is None:
             raise errors.NodeNotReadyError("no leader")
         self._client.poll(timeout_ms=self._left_ms(), future=under_way)
@@ -189,8 +180,6 @@ class Fetcher:
         return under_way.value
 
     def _check(self, code: int) -> None:
-        from kafka import errors
-
         if code:
             raise errors.for_code(code)(str(self._where))
 

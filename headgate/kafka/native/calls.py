@@ -27,19 +27,10 @@ COPY: Final = 0x2
 
 MESSAGE: Final = np.dtype(
     [
-        ("err", "i4"),
-        ("_1", "i4"),
-        ("rkt", "u8"),
-        ("partition", "i4"),
-        ("_2", "i4"),
-        ("payload", "u8"),
-        ("len", "u8"),
-        ("key", "u8"),
-        ("key_len", "u8"),
-        ("offset", "i8"),
-        ("private", "u8"),
+        ("err", "i4"), ("_1", "i4"), ("rkt", "u8"), ("partition", "i4"), ("_2", "i4"), ("payload", "u8"), ("len", "u8"),
+        ("key", "u8"), ("key_len", "u8"), ("offset", "i8"), ("private", "u8"),
     ]
-)
+)  # fmt: skip
 """rd_kafka_message_t"""
 
 

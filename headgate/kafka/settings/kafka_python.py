@@ -21,15 +21,9 @@ _PLAIN_NAMES: Final = {
 _LOGIN: Final = frozenset({"sasl_plain_username", "sasl_plain_password"})
 _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _TLS_NOT_HERE: Final = (
-    "ssl.keystore.location",
-    "ssl.certificate.pem",
-    "ssl.key.pem",
-    "ssl.engine.location",
-    "ssl.cipher.suites",
-    "ssl.crl.location",
-    "ssl.curves.list",
-    "ssl.sigalgs.list",
-)
+    "ssl.keystore.location", "ssl.certificate.pem", "ssl.key.pem", "ssl.engine.location", "ssl.cipher.suites",
+    "ssl.crl.location", "ssl.curves.list", "ssl.sigalgs.list",
+)  # fmt: skip
 
 
 def for_kafka_python(translated: Mapping[str, Any]) -> dict[str, Any]:

@@ -107,6 +107,20 @@ def login_settings(config: Mapping[str, str]) -> Settings:
     return made
 
 
+_OPTIONS: Final = {
+    "OAuthBearerLoginModule": {
+        "clientId": "sasl.oauthbearer.client.id",
+        "clientSecret": "sasl.oauthbearer.client.secret",
+        "scope": "sasl.oauthbearer.scope",
+    },
+    "Krb5LoginModule": {
+        "keyTab": "sasl.kerberos.keytab",
+        "principal": "sasl.kerberos.principal",
+        "serviceName": "sasl.kerberos.service.name",
+    },
+}
+
+
 def _login(module: str, options: Mapping[str, str]) -> Settings:
     match module.rpartition(".")[2]:
         case "PlainLoginModule" | "ScramLoginModule":
@@ -118,20 +132,8 @@ def _login(module: str, options: Mapping[str, str]) -> Settings:
             if "username" not in options or "password" not in options:
                 raise ClientConfigError("sasl.jaas.config must give username and password.")
             return {"sasl.username": options["username"], "sasl.password": options["password"]}
-        case "OAuthBearerLoginModule":
-            names = {
-                "clientId": "sasl.oauthbearer.client.id",
-                "clientSecret": "sasl.oauthbearer.client.secret",
-                "scope": "sasl.oauthbearer.scope",
-            }
-            return {target: options[name] for name, target in names.items() if name in options}
-        case "Krb5LoginModule":
-            names = {
-                "keyTab": "sasl.kerberos.keytab",
-                "principal": "sasl.kerberos.principal",
-                "serviceName": "sasl.kerberos.service.name",
-            }
-            return {target: options[name] for name, target in names.items() if name in options}
+        case "OAuthBearerLoginModule" | "Krb5LoginModule" as known:
+            return {target: options[name] for name, target in _OPTIONS[known].items() if name in options}
         case _:
             raise ClientConfigError(
                 f"sasl.jaas.config names {module}, a Java class, which cannot run here: use PlainLoginModule,"
