@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from headgate import __version__
-from headgate.metrics import SinkMetrics, SourceMetrics, TaskMetrics
+from headgate.metrics import Meter, SinkMetrics, SourceMetrics, TaskMetrics, Window
 from headgate.model import State, TaskId
 from headgate.runtime.errors import StatusNotFound
 from headgate.runtime.herder import Herder
@@ -30,10 +31,10 @@ def exposition(herder: Herder, tasks: Mapping[TaskId, TaskMetrics]) -> bytes:
     return generate_latest(registry)
 
 
+@dataclass(frozen=True, slots=True)
 class _Snapshot:
-    def __init__(self, herder: Herder, tasks: Mapping[TaskId, TaskMetrics]) -> None:
-        self._herder = herder
-        self._tasks = tasks
+    _herder: Herder
+    _tasks: Mapping[TaskId, TaskMetrics]
 
     def collect(self) -> Iterator[Metric]:
         info = GaugeMetricFamily("kafka_connect_app_info", "The version of this worker", labels=["version"])
@@ -96,10 +97,8 @@ def _values(metrics: TaskMetrics) -> Iterator[tuple[str, float]]:
     commits = metrics.commits + metrics.commit_failures
     yield "connector_task_running_ratio", 1 - metrics.pause_ratio
     yield "connector_task_pause_ratio", metrics.pause_ratio
-    yield "connector_task_batch_size_max", _number(metrics.batch_size.maximum)
-    yield "connector_task_batch_size_avg", _number(metrics.batch_size.average)
-    yield "connector_task_offset_commit_max_time_ms", _number(metrics.commit_ms.maximum)
-    yield "connector_task_offset_commit_avg_time_ms", _number(metrics.commit_ms.average)
+    yield from _window("connector_task_batch_size_{}", metrics.batch_size)
+    yield from _window("connector_task_offset_commit_{}_time_ms", metrics.commit_ms)
     yield "connector_task_offset_commit_success_percentage", metrics.commits / commits if commits else 0.0
     yield "connector_task_offset_commit_failure_percentage", metrics.commit_failures / commits if commits else 0.0
     errors = metrics.errors
@@ -118,32 +117,35 @@ def _values(metrics: TaskMetrics) -> Iterator[tuple[str, float]]:
 
 
 def _source_values(metrics: SourceMetrics) -> Iterator[tuple[str, float]]:
-    yield "source_task_source_record_poll_total", metrics.polled.total
-    yield "source_task_source_record_poll_rate", metrics.polled.rate
-    yield "source_task_source_record_write_total", metrics.written.total
-    yield "source_task_source_record_write_rate", metrics.written.rate
-    yield "source_task_poll_batch_max_time_ms", _number(metrics.poll_ms.maximum)
-    yield "source_task_poll_batch_avg_time_ms", _number(metrics.poll_ms.average)
+    yield from _counted("source_task_source_record_poll", metrics.polled)
+    yield from _counted("source_task_source_record_write", metrics.written)
+    yield from _window("source_task_poll_batch_{}_time_ms", metrics.poll_ms)
     yield "source_task_source_record_active_count", metrics.active
     if metrics.transaction_size is not None:
         yield "source_task_transaction_size_min", _number(metrics.transaction_size.minimum)
-        yield "source_task_transaction_size_max", _number(metrics.transaction_size.maximum)
-        yield "source_task_transaction_size_avg", _number(metrics.transaction_size.average)
+        yield from _window("source_task_transaction_size_{}", metrics.transaction_size)
 
 
 def _sink_values(metrics: SinkMetrics) -> Iterator[tuple[str, float]]:
-    yield "sink_task_sink_record_read_total", metrics.read.total
-    yield "sink_task_sink_record_read_rate", metrics.read.rate
-    yield "sink_task_sink_record_send_total", metrics.sent.total
-    yield "sink_task_sink_record_send_rate", metrics.sent.rate
-    yield "sink_task_put_batch_max_time_ms", _number(metrics.put_ms.maximum)
-    yield "sink_task_put_batch_avg_time_ms", _number(metrics.put_ms.average)
+    yield from _counted("sink_task_sink_record_read", metrics.read)
+    yield from _counted("sink_task_sink_record_send", metrics.sent)
+    yield from _window("sink_task_put_batch_{}_time_ms", metrics.put_ms)
     yield "sink_task_sink_record_active_count", metrics.active
     yield "sink_task_sink_record_lag_max", metrics.lag
     yield "sink_task_partition_count", metrics.partitions
     yield "sink_task_offset_commit_seq_no", metrics.commit_seq
     yield "sink_task_offset_commit_completion_total", metrics.commits
     yield "sink_task_offset_commit_skip_total", metrics.commit_skips
+
+
+def _window(name: str, found: Window) -> Iterator[tuple[str, float]]:
+    yield name.format("max"), _number(found.maximum)
+    yield name.format("avg"), _number(found.average)
+
+
+def _counted(name: str, found: Meter) -> Iterator[tuple[str, float]]:
+    yield f"{name}_total", found.total
+    yield f"{name}_rate", found.rate
 
 
 def _starts(kind: str, counts: StartCounts) -> Iterator[Metric]:

@@ -75,19 +75,19 @@ def _parse_rule(text: str) -> HeaderRule:
     return HeaderRule(action, found["name"], value)
 
 
+@dataclass(frozen=True, slots=True)
 class ResponseHeaders:
     """ASGI middleware that applies the rules to every response."""
 
-    def __init__(self, app: ASGIApp, rules: Sequence[HeaderRule]) -> None:
-        self._app = app
-        self._rules = rules
+    app: ASGIApp
+    rules: Sequence[HeaderRule]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for rule in self._rules:
+                for rule in self.rules:
                     rule.apply(headers, time.time())
             await send(message)
 
-        await self._app(scope, receive, with_headers)
+        await self.app(scope, receive, with_headers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -13,16 +14,16 @@ from headgate.runtime.herder import Herder
 _ALWAYS: Final = ("/health", "/health/")
 
 
+@dataclass(frozen=True, slots=True)
 class Readiness:
     """ASGI middleware."""
 
-    def __init__(self, app: ASGIApp, herder: Herder) -> None:
-        self._app = app
-        self._herder = herder
+    app: ASGIApp
+    herder: Herder
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self._herder.ready or scope["path"] in _ALWAYS:
-            await self._app(scope, receive, send)
+        if scope["type"] != "http" or self.herder.ready or scope["path"] in _ALWAYS:
+            await self.app(scope, receive, send)
             return
-        response = error_response(503, with_stage(STARTING, self._herder), {"Retry-After": "1"})
+        response = error_response(503, with_stage(STARTING, self.herder), {"Retry-After": "1"})
         await response(scope, receive, send)

@@ -18,7 +18,7 @@ from headgate.runtime.board import StatusBoard
 from headgate.runtime.config.connector_config import CONNECTOR_CLASS, RELOAD, ConnectorConfig
 from headgate.runtime.config.secrets import Resolved, put_back
 from headgate.runtime.connector import ConnectorInstance, trace_of
-from headgate.runtime.context import RuntimeConnectorContext
+from headgate.runtime.context import RuntimeConnectorContext, StoreOffsetReader
 from headgate.runtime.errors import HerderError, StartFailed, TooManyTasks
 from headgate.runtime.herder_ports import HerderPorts
 from headgate.runtime.lifecycle import EVENT_OF, InstanceEvent, Phase
@@ -154,10 +154,10 @@ class Actor:
     def _new_instance(self, name: str, config: Config, found: Found) -> ConnectorInstance:
         context = RuntimeConnectorContext(
             name,
-            lambda: self._open_offsets(name, instance.config, to_change=False),
-            reconfigure=lambda: self._loop.post(lambda: self._on_reconfigure(instance)),
-            fail=lambda error: self._loop.post(lambda: self._on_error(instance, error)),
-            cluster=lambda: task_spec.cluster_config(instance.config, self._config),
+            StoreOffsetReader(lambda: self._open_offsets(name, instance.config, to_change=False), name),
+            lambda: self._loop.post(lambda: self._on_reconfigure(instance)),
+            lambda error: self._loop.post(lambda: self._on_error(instance, error)),
+            lambda: task_spec.cluster_config(instance.config, self._config),
         )
         instance = ConnectorInstance(name, config, found, context)
         self._worker.connectors[name] = instance

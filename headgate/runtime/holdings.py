@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
+from dataclasses import dataclass, field
 
 from headgate.cluster.work import NOTHING, Work
 from headgate.model import State, TaskId
@@ -21,18 +22,16 @@ from headgate.runtime.reconcile import Action, Passed, reconcile
 from headgate.runtime.worker import Worker
 
 
+@dataclass(eq=False)
 class Holdings:
     """Of a worker alone: it holds everything."""
 
-    def __init__(
-        self, loop: HerderLoop, configs: ConfigStore, board: StatusBoard, worker: Worker, actor: Actor
-    ) -> None:
-        self._loop = loop
-        self._configs = configs
-        self._board = board
-        self._worker = worker
-        self._actor = actor
-        self._restarting: set[str | TaskId] = set()
+    _loop: HerderLoop
+    _configs: ConfigStore
+    _board: StatusBoard
+    _worker: Worker
+    _actor: Actor
+    _restarting: set[str | TaskId] = field(default_factory=set)
 
     def held(self, part: Work) -> Work:
         """What of this part is this worker's."""

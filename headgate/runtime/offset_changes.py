@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from headgate.api.connector import SinkConnector, SourceConnector
@@ -28,20 +28,13 @@ log = logging.getLogger(__name__)
 _HOOK_TIMEOUT_S: Final = 90.0
 
 
+@dataclass(eq=False)
 class OffsetChanges:
-    def __init__(
-        self,
-        config: WorkerConfig,
-        plugins: Plugins,
-        open_offsets: OpenOffsets,
-        groups: GroupOffsets,
-        secrets: Secrets | None = None,
-    ) -> None:
-        self._config = config
-        self._secrets = secrets or Secrets()
-        self._plugins = plugins
-        self._open = open_offsets
-        self._groups = groups
+    _config: WorkerConfig
+    _plugins: Plugins
+    _open: OpenOffsets
+    _groups: GroupOffsets
+    _secrets: Secrets = field(default_factory=Secrets)
 
     async def read(self, connector: ConnectorView) -> list[tuple[Partition, Offset]]:
         connector = await self._resolved(connector)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from headgate.model import Config, ConnectorType
@@ -20,26 +21,18 @@ Fence = Callable[[Config, Sequence[str]], None]
 """Shuts out the producers of these transactional ids, on the cluster of these client settings. Blocks."""
 
 
+@dataclass(eq=False)
 class FencingRounds:
     """The leader's, on the herder's thread. One at a time for each connector; who asks meanwhile shares it."""
 
-    def __init__(
-        self,
-        configs: SharedConfigs,
-        fence: Fence,
-        clients: Callable[[str], Awaitable[Config]],
-        type_of: Callable[[str], ConnectorType],
-        write: Callable[[Callable[[], None], str], Awaitable[None]],
-        group_id: str,
-    ) -> None:
-        """`clients`: a connector's settings for the cluster that it writes to."""
-        self._configs = configs
-        self._fence = fence
-        self._clients = clients
-        self._type_of = type_of
-        self._write = write
-        self._group_id = group_id
-        self._under_way: dict[str, asyncio.Task[None]] = {}
+    _configs: SharedConfigs
+    _fence: Fence
+    _clients: Callable[[str], Awaitable[Config]]
+    """A connector's settings for the cluster that it writes to."""
+    _type_of: Callable[[str], ConnectorType]
+    _write: Callable[[Callable[[], None], str], Awaitable[None]]
+    _group_id: str
+    _under_way: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     async def run(self, name: str) -> None:
         """Raises ConnectorNotFound, BadRequest, FencingOutdated, and what the fencing raises."""

@@ -9,21 +9,17 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
 from typing import Final
 
 from headgate.cluster.work import NOTHING, Work
 from headgate.model import RestartRequest, State, TargetState, TaskId
 from headgate.runtime import restart
-from headgate.runtime.actor import Actor
-from headgate.runtime.board import StatusBoard
 from headgate.runtime.errors import ConnectorNotFound, HerderError, StartFailed, StatusNotFound
 from headgate.runtime.holdings import Holdings
 from headgate.runtime.lifecycle import InstanceEvent, Phase
-from headgate.runtime.loop import HerderLoop
-from headgate.runtime.ports import ConfigStore
 from headgate.runtime.reconcile import Action, Passed, Shutdown
 from headgate.runtime.view import ClusterView
-from headgate.runtime.worker import Worker
 
 log = logging.getLogger(__name__)
 
@@ -31,18 +27,15 @@ _RETRY_S: Final = 0.25
 _RETRY_MOST_S: Final = 60.0
 
 
+@dataclass(eq=False)
 class GroupHoldings(Holdings):
-    def __init__(
-        self, loop: HerderLoop, configs: ConfigStore, board: StatusBoard, worker: Worker, actor: Actor
-    ) -> None:
-        super().__init__(loop, configs, board, worker, actor)
-        self.given: Work = NOTHING
-        self._held: Work = NOTHING
-        """What of that may run."""
-        self._barriers: dict[str, int] = {}
-        """By connector: tasks of it start only by an assignment that knows the config topic up to this offset. All
-        workers stop the tasks of an older set before they join; so no two sets ever run side by side."""
-        self._requests: dict[str, RestartRequest] = {}
+    given: Work = NOTHING
+    _held: Work = NOTHING
+    """What of that may run."""
+    _barriers: dict[str, int] = field(default_factory=dict)
+    """By connector: tasks of it start only by an assignment that knows the config topic up to this offset. All workers
+    stop the tasks of an older set before they join; so no two sets ever run side by side."""
+    _requests: dict[str, RestartRequest] = field(default_factory=dict)
 
     def has(self, what: str | TaskId) -> bool:
         return what in (self.given.tasks if isinstance(what, TaskId) else self.given.connectors)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 from headgate.cluster.protocol import Protocol
@@ -18,16 +19,14 @@ from headgate.runtime.ports import PeerError, Peers, Signer
 _FAREWELL_S: Final = 3.0
 
 
+@dataclass(eq=False)
 class LeaderClient:
     """May be used from any thread, but for what is awaited."""
 
-    def __init__(
-        self, peers: Peers, configs: SharedConfigs, signatures: Signatures, membership: Callable[[], GroupMembership]
-    ) -> None:
-        self._peers = peers
-        self._configs = configs
-        self._signatures = signatures
-        self._membership = membership
+    _peers: Peers
+    _configs: SharedConfigs
+    _signatures: Signatures
+    _membership: Callable[[], GroupMembership]
 
     def check(self, headers: Mapping[str, str], body: bytes) -> None:
         """Of a request that only workers may make. Raises what `Signatures.verify` raises."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 from headgate.cluster import protocol as messages
@@ -24,22 +25,18 @@ _LONGEST_S: Final = 86_400.0
 """A timer for years is none; whether a key has expired is looked at again."""
 
 
+@dataclass(eq=False)
 class Leadership:
     """On the herder's thread."""
 
-    def __init__(
-        self, loop: HerderLoop, stores: Stores, signatures: Signatures, membership: Callable[[], GroupMembership]
-    ) -> None:
-        self._loop = loop
-        self._stores = stores
-        self._configs = stores.configs
-        self._statuses = stores.statuses
-        self._signatures = signatures
-        self._membership = membership
-        self._claiming = asyncio.Lock()
-        self._claimed = False
-        self._key_turn = asyncio.Lock()
-        self._rotation: asyncio.TimerHandle | None = None
+    _loop: HerderLoop
+    _stores: Stores
+    _signatures: Signatures
+    _membership: Callable[[], GroupMembership]
+    _claiming: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _claimed: bool = False
+    _key_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _rotation: asyncio.TimerHandle | None = None
 
     async def after_rebalance(self, leads: bool, held: Work = NOTHING) -> None:
         """`held`: what members had when they joined; what of it is no more may still be ending."""
@@ -73,18 +70,18 @@ class Leadership:
     def _tidy_up(self, held: Work) -> None:
         """States of what is no more, e.g. of connectors that were deleted while their worker was down. Who still held
         any of it has to give it up, and joins again after that."""
-        view = self._configs.view()
+        view = self._stores.configs.view()
         kept = held.connectors | {task.connector for task in held.tasks}
-        for name in self._statuses.connectors():
+        for name in self._stores.statuses.connectors():
             connector = view.get(name)
             if connector is None and name not in kept:
-                self._statuses.remove(name)
+                self._stores.statuses.remove(name)
                 continue
             left = len(connector.tasks) if connector is not None else 0
-            for number in self._statuses.tasks(name):
+            for number in self._stores.statuses.tasks(name):
                 task = TaskId(name, number)
                 if number >= left and task not in held.tasks:
-                    self._statuses.remove(task)
+                    self._stores.statuses.remove(task)
 
     # --- session keys -------------------------------------------------------------------------------------------------
 
@@ -94,7 +91,7 @@ class Leadership:
             delay = _RETRY_S
             while self._leads_sessions():
                 now_ms = time.time_ns() // 1_000_000
-                key = self._configs.state().session_key
+                key = self._stores.configs.state().session_key
                 if key is None or self._signatures.expires_ms(key) <= now_ms or not self._signatures.fits(key):
                     key = self._signatures.new_key(now_ms)
                     try:
@@ -110,7 +107,7 @@ class Leadership:
                 return
 
     async def _write(self, key: SessionKey) -> None:
-        await in_thread(lambda: self._configs.put_session_key(key), "session-key")
+        await in_thread(lambda: self._stores.configs.put_session_key(key), "session-key")
 
     def _leads_sessions(self) -> bool:
         membership = self._membership()

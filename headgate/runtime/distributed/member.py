@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from headgate.cluster.leader import Election, Leader
@@ -26,40 +27,26 @@ _FINISH_S: Final = 5.0
 """Everybody waits for who joins: no longer than tasks are given to end."""
 
 
+@dataclass(eq=False)
 class GroupMember:
     """Fits `cluster.membership.Member`; on the herder's thread."""
 
-    def __init__(
-        self,
-        loop: HerderLoop,
-        url: str,
-        configs: SharedConfigs,
-        statuses: SharedStatuses,
-        holdings: GroupHoldings,
-        reconciler: ConfigReconciler,
-        leader: Leader,
-        membership: Callable[[], GroupMembership],
-        after: Callable[[bool, Work], Coroutine[Any, Any, None]],
-        settings: GroupSettings,
-    ) -> None:
-        """`after` is told of every rebalance that is done, whether this worker leads, and, if so, what members held
-        when they joined."""
-        self.settled = asyncio.Event()
-        """It holds what an assignment gave it, and that one is the newest."""
-        self._loop = loop
-        self._url = url
-        self._configs = configs
-        self._statuses = statuses
-        self._holdings = holdings
-        self._reconciler = reconciler
-        self._leader = leader
-        self._membership = membership
-        self._after = after
-        self._sync_timeout_s = settings.sync_timeout_ms / 1000
-        self._eager_backoff_s = settings.unsync_backoff_ms / 1000
-        self._max_delay_s = settings.max_delay_ms / 1000
-        self._joined: Joined | None = None
-        self._held = NOTHING
+    _loop: HerderLoop
+    _url: str
+    _configs: SharedConfigs
+    _statuses: SharedStatuses
+    _holdings: GroupHoldings
+    _reconciler: ConfigReconciler
+    _leader: Leader
+    _membership: Callable[[], GroupMembership]
+    _after: Callable[[bool, Work], Coroutine[Any, Any, None]]
+    """Told of every rebalance that is done, whether this worker leads, and, if so, what members held when they
+    joined."""
+    _settings: GroupSettings
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    """It holds what an assignment gave it, and that one is the newest."""
+    _joined: Joined | None = None
+    _held: Work = NOTHING
 
     async def state(self) -> MemberState:
         self.settled.clear()
@@ -82,7 +69,9 @@ class GroupMember:
         state = self._configs.state()
         if state.offset < election.offset:
             try:
-                state = await in_thread(lambda: self._configs.refresh(self._sync_timeout_s), "catch-up")
+                state = await in_thread(
+                    lambda: self._configs.refresh(self._settings.sync_timeout_ms / 1000), "catch-up"
+                )
             except Exception as error:
                 log.warning("The config topic could not be read to its end, nobody is given work: %s", error)
         connectors = state.view.connectors
@@ -138,7 +127,7 @@ class GroupMember:
         while self._joined is joined and not self._loop.ending:
             try:
                 began = time.monotonic()
-                await self._reconciler.catch_up(self._sync_timeout_s)
+                await self._reconciler.catch_up(self._settings.sync_timeout_ms / 1000)
                 if left < _TRIES:
                     log.info("The config topic can be read again")
                     self._membership().request_rejoin()
@@ -147,8 +136,9 @@ class GroupMember:
             except Exception as error:
                 log.error("The config topic was not read to its end in %.1f s: %s", time.monotonic() - began, error)
             await asyncio.wrap_future(self._membership().leave("the config topic cannot be read"))
-            cooperative = joined.protocol.cooperative
-            await asyncio.sleep(self._max_delay_s / 10 / max(left, 1) if cooperative else self._eager_backoff_s)
+            cooperative, settings = joined.protocol.cooperative, self._settings
+            pause_ms = settings.max_delay_ms / 10 / max(left, 1) if cooperative else settings.unsync_backoff_ms
+            await asyncio.sleep(pause_ms / 1000)
             left -= 1
             if left == 0 and self._holdings.given != NOTHING:
                 log.error("All work is given up: the config topic cannot be read")

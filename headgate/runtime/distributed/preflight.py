@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from headgate.api.errors import ConnectError
@@ -22,14 +23,14 @@ _REFRESH_S: Final = 30.0
 _PASSING: Final = (403, 409, 503)
 
 
+@dataclass(eq=False)
 class ClusterPreflight:
     """Fits `runtime.worker.Preflight`."""
 
-    def __init__(self, configs: SharedConfigs, fence: Callable[[str], None], is_mine: Callable[[TaskId], bool]) -> None:
-        """`fence` asks the leader for a round; it blocks and raises PeerError."""
-        self._configs = configs
-        self._fence = fence
-        self._is_mine = is_mine
+    _configs: SharedConfigs
+    _fence: Callable[[str], None]
+    """Asks the leader for a round; it blocks and raises PeerError."""
+    _is_mine: Callable[[TaskId], bool]
 
     def await_fencing(self, spec: TaskSpec) -> None:
         deadline = time.monotonic() + _PATIENCE_S

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from typing import Final
 
 from headgate.model import ConnectorStatus, State, Status, TaskId
@@ -17,13 +18,13 @@ _RESTART_S: Final = 60.0
 _FLUSH_S: Final = 5.0
 
 
+@dataclass(eq=False)
 class Restarts:
     """On the herder's thread."""
 
-    def __init__(self, stores: Stores, writes: SharedWrites) -> None:
-        self._stores = stores
-        self._writes = writes
-        self._restarting: dict[str, float] = {}
+    _stores: Stores
+    _writes: SharedWrites
+    _restarting: dict[str, float] = field(default_factory=dict)
 
     async def request(self, plan: RestartPlan) -> ConnectorStatus:
         """The leader's part. RESTARTING is written, and known to be, before the request: so no owner's RUNNING is

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from headgate.runtime.connector import in_thread
@@ -16,16 +17,16 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class SharedWrites:
     """On the herder's thread."""
 
-    def __init__(self, leadership: Leadership, membership: Callable[[], GroupMembership], transactional: bool) -> None:
-        """`transactional`: what only the leader may write goes by transactions."""
-        self._leadership = leadership
-        self._membership = membership
-        self._transactional = transactional
-        self.turn = asyncio.Lock()
-        """What is looked at inside stays so until it is written: nobody else of this worker writes meanwhile."""
+    _leadership: Leadership
+    _membership: Callable[[], GroupMembership]
+    _transactional: bool
+    """What only the leader may write goes by transactions."""
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """What is looked at inside stays so until it is written: nobody else of this worker writes meanwhile."""
 
     async def write(self, call: Callable[[], T], what: str) -> T:
         """Any worker may. `what` completes "Error … Kafka". Raises ConfigWriteFailed."""
