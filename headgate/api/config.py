@@ -198,10 +198,8 @@ class ConfigDef:
                 except ConfigError as error:
                     value.errors.append(str(error))
         named = dict.fromkeys(name for key in self for name in key.dependents if name not in self)
-        undefined = (f"{name} is referred in the dependents, but not defined." for name in named)
-        return values + [
-            ConfigValue(name, errors=[error], visible=False) for name, error in zip(named, undefined, strict=True)
-        ]
+        missing = "is referred in the dependents, but not defined."
+        return values + [ConfigValue(name, errors=[f"{name} {missing}"], visible=False) for name in named]
 
     @staticmethod
     def _validate_key(key: Key, config: Mapping[str, object]) -> ConfigValue:

@@ -15,10 +15,6 @@ class FileLock:
         self.path = path
         self._file: int | None = None
 
-    @property
-    def held(self) -> bool:
-        return self._file is not None
-
     def acquire(self, wait: bool) -> bool:
         """Take the lock; when another holds it, wait for it or return False."""
         file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)

@@ -14,49 +14,30 @@ Batch: TypeAlias = "pa.RecordBatch | pa.Table"
 
 HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 
+_ORIGINAL: Final = "original_"
+_PLACE: Final = [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]
+_CONTENT: Final = [("key", pa.binary()), ("value", pa.binary())]
+
 CONSUMED: Final = pa.schema(
-    [
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp", pa.int64()),
-        pa.field("timestamp_type", pa.string()),
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("headers", HEADERS),
-    ]
+    [*_PLACE, ("timestamp", pa.int64()), ("timestamp_type", pa.string()), *_CONTENT, ("headers", HEADERS)]
 )
 """What a sink chain takes: records as Kafka has them. A batch may lack columns that the chain does not need."""
 
 PRODUCED: Final = pa.schema(
-    [
-        pa.field("row", pa.int32()),
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("timestamp", pa.int64()),
-        pa.field("headers", HEADERS),
-    ]
+    [("row", pa.int32()), *_PLACE[:2], *_CONTENT, ("timestamp", pa.int64()), ("headers", HEADERS)]
 )
 """What a source chain gives: records for the producer, each with the index of the one it was made from."""
 
 TABLE: Final = pa.schema(
     [
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp", pa.int64()),
-        pa.field("key", pa.string()),
-        pa.field("value", pa.string()),
-        pa.field("original_topic", pa.string()),
-        pa.field("original_partition", pa.int32()),
-        pa.field("original_offset", pa.int64()),
+        *_PLACE,
+        ("timestamp", pa.int64()),
+        ("key", pa.string()),
+        ("value", pa.string()),
+        *((_ORIGINAL + name, kind) for name, kind in _PLACE),
     ]
 )
 """What a sink chain gives to tasks that take columns, which choose some of these."""
-
-_ORIGINAL: Final = "original_"
 
 
 class Produced(NamedTuple):

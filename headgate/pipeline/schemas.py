@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar
+from functools import lru_cache
+from typing import Final, Generic, TypeVar
 
 from headgate.api import Schema, SchemaType
 
@@ -31,9 +32,8 @@ class SchemaCache(Generic[T]):
     takes long, so its identity is tried first."""
 
     def __init__(self, make: Callable[[Schema], T]) -> None:
-        self._make = make
+        self._make = lru_cache(_CACHED)(make)
         self._by_id: dict[int, tuple[Schema, T]] = {}
-        self._by_value: dict[Schema, T] = {}
 
     def __call__(self, schema: Schema) -> T:
         # The schema is kept beside the result, so no other one can have its id.
@@ -41,16 +41,8 @@ class SchemaCache(Generic[T]):
         return found[1] if found is not None else self._look_up(schema)
 
     def _look_up(self, schema: Schema) -> T:
-        made = self._by_value.pop(schema, None)
-        if made is None:
-            made = self._make(schema)
-        self._by_value[schema] = made  # now the youngest
+        made = self._make(schema)
         self._by_id[id(schema)] = schema, made
-        _shorten(self._by_value)
-        _shorten(self._by_id)
+        if len(self._by_id) > _CACHED:
+            del self._by_id[next(iter(self._by_id))]
         return made
-
-
-def _shorten(kept: dict[Any, Any]) -> None:
-    if len(kept) > _CACHED:
-        del kept[next(iter(kept))]

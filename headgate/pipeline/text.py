@@ -36,11 +36,8 @@ def java_class(value: Any) -> str:
         return "java.lang.Boolean"
     if isinstance(value, int):
         return "java.lang.Long" if -_INT64 <= value < _INT64 else "java.math.BigInteger"
-    return next((name for kind, name in _JAVA_CLASSES if isinstance(value, kind)), _python_class(value))
-
-
-def _python_class(value: Any) -> str:
-    return f"{type(value).__module__}.{type(value).__qualname__}"
+    found = next((name for kind, name in _JAVA_CLASSES if isinstance(value, kind)), None)
+    return found or f"{type(value).__module__}.{type(value).__qualname__}"
 
 
 _JAVA_CLASSES: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (

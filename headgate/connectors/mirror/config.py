@@ -33,7 +33,12 @@ BY_KEY: Final = "by-key"
 BYTES: Final = "bytes"
 TEXT: Final = "string"
 JSON: Final = "json"
-_FORMATS: Final = (BYTES, TEXT, JSON)
+
+
+def _format_key(name: str, what: str) -> Key:
+    doc = f"What transforms and converters see of {what}: bytes, string, or json, which is read without a schema."
+    return Key(name, STRING, default=BYTES, validator=one_of(BYTES, TEXT, JSON), doc=doc)
+
 
 CONFIG: Final = ConfigDef(
     Key(TOPICS, LIST, default="", importance=HIGH, doc="Topics to copy."),
@@ -101,20 +106,8 @@ CONFIG: Final = ConfigDef(
         doc="Consumer group whose offsets are committed with transactions, and which offset.policy=committed reads;"
         " mirror-<name> by default.",
     ),
-    Key(
-        KEY_FORMAT,
-        STRING,
-        default=BYTES,
-        validator=one_of(*_FORMATS),
-        doc="What transforms and converters see of keys: bytes, string, or json, which is read without a schema.",
-    ),
-    Key(
-        VALUE_FORMAT,
-        STRING,
-        default=BYTES,
-        validator=one_of(*_FORMATS),
-        doc="What transforms and converters see of values: bytes, string, or json, which is read without a schema.",
-    ),
+    _format_key(KEY_FORMAT, "keys"),
+    _format_key(VALUE_FORMAT, "values"),
     Key(
         REFRESH,
         INT,

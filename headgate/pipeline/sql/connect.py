@@ -12,27 +12,18 @@ import pyarrow.types as kinds
 from headgate.api import ConnectError, Schema, Struct
 from headgate.api import schema as schemas
 from headgate.pipeline.schemas import inner
+from headgate.pipeline.sql.types import PLAIN
 
 Make = Callable[[Any], Any]
 
-_PLAIN: Final = (
-    (kinds.is_boolean, schemas.BOOLEAN),
-    (kinds.is_int8, schemas.INT8),
-    (kinds.is_int16, schemas.INT16),
-    (kinds.is_int32, schemas.INT32),
-    (kinds.is_int64, schemas.INT64),
-    (kinds.is_float32, schemas.FLOAT32),
-    (kinds.is_float64, schemas.FLOAT64),
-    (kinds.is_string, schemas.STRING),
-    (kinds.is_large_string, schemas.STRING),
-    (kinds.is_binary, schemas.BYTES),
-    (kinds.is_large_binary, schemas.BYTES),
-    (kinds.is_date32, schemas.DATE),
-    (kinds.is_time, schemas.TIME),
-    (kinds.is_timestamp, schemas.TIMESTAMP),
+_PLAIN: Final = {
+    **{kind: Schema(plain) for plain, kind in PLAIN.items()},
+    pa.large_string(): schemas.STRING,
+    pa.large_binary(): schemas.BYTES,
+    pa.date32(): schemas.DATE,
     # Nothing but NULL: any type will do.
-    (kinds.is_null, schemas.STRING),
-)
+    pa.null(): schemas.STRING,
+}
 
 
 class NoType(ConnectError):
@@ -54,10 +45,13 @@ def schema_of(kind: pa.DataType, where: str) -> Schema:
     if kinds.is_map(kind):
         keys, values = schema_of(kind.key_type, f"{where} (keys)"), schema_of(kind.item_type, f"{where} (values)")
         return schemas.mapping(keys, values, optional=True)
-    for fits, schema in _PLAIN:
-        if fits(kind):
-            return schema.as_optional()
-    raise NoType(where, kind)
+    if kinds.is_time(kind):
+        return schemas.TIME.as_optional()
+    if kinds.is_timestamp(kind):
+        return schemas.TIMESTAMP.as_optional()
+    if kind not in _PLAIN:
+        raise NoType(where, kind)
+    return _PLAIN[kind].as_optional()
 
 
 def _members(kind: pa.StructType, where: str) -> list[pa.Field]:

@@ -7,7 +7,7 @@ those of Spark's own JSON reader: numbers widen, missing fields are null, and wh
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import reduce
 from typing import Any, Final
@@ -27,7 +27,7 @@ TIME: Final = pa.time64("us")
 DIGITS: Final = 38
 """Most that a decimal of Spark can have."""
 
-_PLAIN: Final[Mapping[SchemaType, pa.DataType]] = {
+PLAIN: Final[Mapping[SchemaType, pa.DataType]] = {
     SchemaType.INT8: pa.int8(),
     SchemaType.INT16: pa.int16(),
     SchemaType.INT32: pa.int32(),
@@ -56,7 +56,7 @@ def type_of(schema: Schema) -> pa.DataType:
         return pa.list_(*map(type_of, inner(schema)))
     if schema.type is SchemaType.MAP:
         return pa.map_(*map(type_of, inner(schema)))
-    return _PLAIN[schema.type]
+    return PLAIN[schema.type]
 
 
 def type_of_values(values: Iterable[Any]) -> pa.DataType:
@@ -174,22 +174,21 @@ def usual(kind: pa.DataType) -> pa.DataType:
     in microseconds of UTC."""
     if kinds.is_decimal(kind):
         return pa.decimal128(DIGITS, kind.scale)
-    if kinds.is_timestamp(kind):
-        return INSTANT
-    if kinds.is_struct(kind):
-        return pa.struct([(field.name, usual(field.type)) for field in kind])
-    if kinds.is_list(kind):
-        return pa.list_(usual(kind.value_type))
-    return kind
+    return INSTANT if kinds.is_timestamp(kind) else _rebuilt(kind, usual)
 
 
 def nullable(kind: pa.DataType) -> pa.DataType:
     """The same, with fields that may all be null."""
+    return _rebuilt(kind, nullable)
+
+
+def _rebuilt(kind: pa.DataType, make: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """The type with what `make` gives for those within; a plain one as it is."""
     if kinds.is_struct(kind):
-        return pa.struct([(field.name, nullable(field.type)) for field in kind])
+        return pa.struct([(field.name, make(field.type)) for field in kind])
     if kinds.is_list(kind):
-        return pa.list_(nullable(kind.value_type))
-    return pa.map_(nullable(kind.key_type), nullable(kind.item_type)) if kinds.is_map(kind) else kind
+        return pa.list_(make(kind.value_type))
+    return pa.map_(make(kind.key_type), make(kind.item_type)) if kinds.is_map(kind) else kind
 
 
 def with_field(kind: pa.DataType, path: Sequence[str]) -> pa.DataType:

@@ -10,8 +10,8 @@ from transform_support import a_map, a_struct, apply, configured, sink
 
 from headgate.api import Predicate, Struct, Transform
 from headgate.api import schema as s
-from headgate.pipeline.transforms.cast import CastValue
 from headgate.pipeline.schemas import SchemaCache
+from headgate.pipeline.transforms.cast import CastValue
 from headgate.runtime.plugins import PluginKind, Plugins
 
 PACKAGE = "org.apache.kafka.connect.transforms"

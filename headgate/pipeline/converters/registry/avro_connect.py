@@ -77,14 +77,11 @@ class _Reader:
         if kind in ("array", "map"):
             return self._finished(self._collection(kind, tree, enclosing), tree, default, None)
         if kind not in _PLAIN:
-            if kind == "null":
-                raise DataError("Standalone null schemas are not supported by this converter")
             return self._referenced(kind, enclosing, default)
         return self._finished(_base(kind, tree), tree, default, None)
 
     def _referenced(self, name: str, enclosing: str | None, default: Any) -> Schema:
-        full = f"{enclosing}.{name}" if enclosing and "." not in name else name
-        found = self._defined.get(full) or self._defined.get(name)
+        found = self._defined.get(_qualified(name, enclosing)) or self._defined.get(name)
         if found is None:
             if name == "null":
                 raise DataError("Standalone null schemas are not supported by this converter")
@@ -113,7 +110,7 @@ class _Reader:
         elif kind in _PLAIN or kind in ("array", "map"):
             return str(kind)
         else:
-            full = f"{enclosing}.{kind}" if enclosing and "." not in kind else kind
+            full = _qualified(kind, enclosing)
         return names.member_name(full, self._options.enhanced)
 
     def _collection(self, kind: str, tree: dict[str, Any], enclosing: str | None) -> Schema:
@@ -131,8 +128,7 @@ class _Reader:
 
     def _map_entry(self, items: Any, enclosing: str | None) -> dict[str, Any] | None:
         if isinstance(items, str) and items not in _PLAIN:
-            full = f"{enclosing}.{items}" if enclosing and "." not in items else items
-            items = self._defined.get(full, (items, None))[0]
+            items = self._defined.get(_qualified(items, enclosing), (items, None))[0]
         if not isinstance(items, dict) or items["type"] != "record":
             return None
         named = _full_name(items, enclosing) == f"{names.NAMESPACE}.{names.MAP_ENTRY}"
@@ -239,8 +235,8 @@ def _is_null(tree: Any) -> bool:
 
 
 def _full_name(tree: Mapping[str, Any], enclosing: str | None) -> str:
-    name = str(tree["name"])
-    if "." in name:
-        return name
-    namespace = tree.get("namespace", enclosing)
-    return f"{namespace}.{name}" if namespace else name
+    return _qualified(str(tree["name"]), tree.get("namespace", enclosing))
+
+
+def _qualified(name: str, namespace: str | None) -> str:
+    return f"{namespace}.{name}" if namespace and "." not in name else name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 from headgate.api import ConfigError, Converter, DataError, Schema
@@ -50,8 +51,9 @@ class RegistryConverter(Converter):
         self._subjects = Subjects(self.settings, is_key=is_key)
         self.registry = Registry(self.settings, self.kind, self.fmt)
         self._size = cache_size(self.settings)
+        # A source may build its schema anew for each record, and executors get another copy with each batch.
         self._by_identity: dict[tuple[str, int], tuple[Schema, Write]] = {}
-        self._by_schema: dict[tuple[str, Schema], Write] = {}
+        self._by_schema = lru_cache(self._size)(self.writer)
         self._readers: dict[int, Read] = {}
 
     @abstractmethod
@@ -71,7 +73,7 @@ class RegistryConverter(Converter):
             schema = self.schema_of(topic, value)
         found = self._by_identity.get((topic, id(schema)))
         if found is None:
-            found = (schema, self._known_writer(topic, schema))
+            found = (schema, self._by_schema(topic, schema))
             self._make_room(self._by_identity)
             # The schema is kept beside it, so that its id stays taken.
             self._by_identity[topic, id(schema)] = found
@@ -109,15 +111,6 @@ class RegistryConverter(Converter):
         if self.settings["use.latest.version"]:
             return self.registry.latest(topic, subject)
         return self.registry.lookup(topic, subject, text), None
-
-    def _known_writer(self, topic: str, schema: Schema) -> Write:
-        # A source may build its schema anew for each record, and executors get another copy with each batch.
-        write = self._by_schema.get((topic, schema))
-        if write is None:
-            write = self.writer(topic, schema)
-            self._make_room(self._by_schema)
-            self._by_schema[topic, schema] = write
-        return write
 
     def _make_room(self, cache: dict[Any, Any]) -> None:
         if len(cache) >= self._size:
