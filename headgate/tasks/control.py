@@ -9,7 +9,11 @@ class Stopped(Exception):
     """The task was asked to stop while it waited for something."""
 
 
-class Rebalanced(Stopped):
+class StartOver(Stopped):
+    """What is under way is not what comes next: the task goes on from where it stands in its partitions."""
+
+
+class Rebalanced(StartOver):
     """The task lost partitions while it waited: what was under way for them is no longer its own."""
 
 

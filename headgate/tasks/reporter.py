@@ -6,8 +6,10 @@ import logging
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from headgate.api.errors import ConnectError
 from headgate.api.record import SinkRecord
 from headgate.metrics import ErrorMetrics
 from headgate.model import TaskSpec
@@ -77,7 +79,8 @@ class Reporter:
     def close(self) -> None:
         """Gives the letters on their way, such as that of the record that failed the task, a moment to arrive."""
         if self._letters is not None:
-            self._letters.flush(_LAST_LETTERS_S)
+            with suppress(ConnectError):  # that it cannot send was told where it matters: before offsets are stored
+                self._letters.flush(_LAST_LETTERS_S)
             self._letters.close()
 
     def errant(self, chain: SinkChain) -> ErrantReporter | None:

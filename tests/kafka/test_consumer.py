@@ -1,67 +1,274 @@
-"""Partitions: what needs no broker. The rest of it is in end_to_end/test_own_offsets.py."""
+"""GroupConsumer: what needs no broker. The rest of it is in end_to_end/test_own_offsets.py."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Native
 
-from headgate.api import ConnectError
-from headgate.kafka import consumer as partitions
-from headgate.kafka.consumer import Partitions, _Start
-from headgate.model import TopicPartition
+from headgate.kafka import consumer as module
+from headgate.kafka.consumer import GroupConsumer
+from headgate.model import PartitionStart, TopicPartition
 
-WHERE = TopicPartition("t", 0)
+WHERE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+class Message:
+    def __init__(self, offset: int, error: KafkaError | None = None) -> None:
+        self._offset, self._error = offset, error
+
+    def topic(self) -> str:
+        return "t"
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return self._offset
+
+    def error(self) -> KafkaError | None:
+        return self._error
+
+
+class Client:
+    """Stands in for confluent_kafka's. A group that has offset 5 of a topic that has 3 to 9, and so few calls."""
+
+    def __init__(self) -> None:
+        self.offset = 5
+        self.errors: list[int] = []
+        """What it has against the next questions."""
+        self.asked = 0
+        self.calls: list[tuple[str, list[Any]]] = []
+        self.callbacks: list[Any] = []
+        """What happens within the next call that consumes."""
+        self.messages: list[Message] = []
+        self.seek_errors: list[int] = []
+
+    def committed(self, natives: list[Native], timeout: float) -> list[Native]:
+        self._ask()
+        return [Native(each.topic, each.partition, self.offset) for each in natives]
+
+    def get_watermark_offsets(self, native: Native, timeout: float) -> tuple[int, int]:
+        self._ask()
+        return 3, 9
+
+    def _ask(self) -> None:
+        self.asked += 1
+        if self.errors:
+            raise KafkaException(KafkaError(self.errors.pop(0)))
+
+    def consume(self, most: int, seconds: float) -> list[Message]:
+        while self.callbacks:
+            self.callbacks.pop(0)()
+        taken, self.messages = self.messages[:most], self.messages[most:]
+        return taken
+
+    def seek(self, native: Native) -> None:
+        if self.seek_errors:
+            raise KafkaException(KafkaError(self.seek_errors.pop(0)))
+        self.calls.append(("seek", [(native.partition, native.offset)]))
+
+    def assign(self, natives: list[Native]) -> None:
+        self.calls.append(("assign", [(each.partition, each.offset) for each in natives]))
+
+    def unassign(self) -> None:
+        self.calls.append(("unassign", []))
+
+    def pause(self, natives: list[Native]) -> None:
+        self.calls.append(("pause", sorted(each.partition for each in natives)))
+
+    def resume(self, natives: list[Native]) -> None:
+        self.calls.append(("resume", sorted(each.partition for each in natives)))
+
+    def close(self) -> None:
+        self.calls.append(("close", []))
+
+
+class Told:
+    """Fits Rebalances. Remembers; begins where the group does, or fails."""
+
+    def __init__(self) -> None:
+        self.starts: list[Mapping[TopicPartition, PartitionStart]] = []
+        self.gone: list[tuple[str, list[TopicPartition]]] = []
+        self.own: dict[TopicPartition, int] = {}
+        self.error: Exception | None = None
+
+    def on_assigned(self, starts: Mapping[TopicPartition, PartitionStart]) -> Mapping[TopicPartition, int]:
+        self.starts.append(starts)
+        self._fail()
+        return {where: self.own.get(where, start.offset) for where, start in starts.items()}
+
+    def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        self.gone.append(("revoked", list(partitions)))
+        self._fail()
+
+    def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
+        self.gone.append(("lost", list(partitions)))
+        self._fail()
+
+    def _fail(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+class Bench:
+    def __init__(self, **settings: str) -> None:
+        self.client, self.told = Client(), Told()
+        self.consumer = GroupConsumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", **settings}, self.told)
+        self._real = self.consumer._consumer
+        client: Any = self.client
+        self.consumer._consumer = client
+
+    def assign(self, *partitions: int) -> None:
+        natives = [Native("t", each) for each in partitions]
+        self.client.callbacks.append(lambda: self.consumer._on_assign(None, natives))
+
+    def revoke(self, *partitions: int) -> None:
+        natives = [Native("t", each) for each in partitions]
+        self.client.callbacks.append(lambda: self.consumer._on_revoke(None, natives))
+
+    def lose(self, *partitions: int) -> None:
+        natives = [Native("t", each) for each in partitions]
+        self.client.callbacks.append(lambda: self.consumer._on_lost(None, natives))
+
+    def close(self) -> None:
+        self._real.close()
 
 
 @pytest.fixture
-def nobody(monkeypatch: pytest.MonkeyPatch) -> Iterator[Partitions]:
+def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     """With a broker that is never asked."""
-    monkeypatch.setattr(partitions, "_ASK_AGAIN_S", 0)
-    config = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}
-    made = Partitions(config, lambda _: {}, lambda _: None, lambda _: None)
+    monkeypatch.setattr(module, "_PATIENT", replace(module._PATIENT, pause=lambda _: None))
+    monkeypatch.setattr(module, "_SEEK_S", 0)
+    made = Bench()
     yield made
     made.close()
+
+
+# --- a broker that is not yet what it will be -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "code",
     [KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN_TOPIC_OR_PART],
 )
-def test_a_broker_that_is_not_yet_the_leader_is_asked_again(nobody: Partitions, code: int) -> None:
+def test_a_broker_that_is_not_yet_the_leader_is_asked_again(bench: Bench, code: int) -> None:
     """As for a topic that was made a moment ago."""
-    left = [3]
-
-    def ask() -> str:
-        left[0] -= 1
-        if left[0]:
-            raise KafkaException(KafkaError(code))
-        return "answer"
-
-    assert nobody._patiently(ask) == "answer"
+    bench.client.errors = [code, code]
+    bench.assign(0)
+    assert bench.consumer.fetch(1, 0) is None
+    assert bench.client.asked == 4
+    assert bench.told.starts == [{WHERE: PartitionStart(5, True, 3, 9)}]
 
 
 @pytest.mark.parametrize(
     ("code", "tries"), [(KafkaError.TOPIC_AUTHORIZATION_FAILED, 1), (KafkaError.NOT_LEADER_FOR_PARTITION, 6)]
 )
-def test_what_does_not_pass_is_raised(nobody: Partitions, code: int, tries: int) -> None:
-    asked: list[None] = []
-
-    def ask() -> None:
-        asked.append(None)
-        raise KafkaException(KafkaError(code))
-
+def test_what_does_not_pass_is_raised(bench: Bench, code: int, tries: int) -> None:
+    bench.client.errors = [code] * 9
+    bench.assign(0)
     with pytest.raises(KafkaException):
-        nobody._patiently(ask)
-    assert len(asked) == tries
+        bench.consumer.fetch(1, 0)
+    assert bench.client.asked == tries
+    assert bench.told.starts == []
 
 
-@pytest.mark.parametrize(("wanted", "begins"), [(0, 3), (3, 3), (7, 7), (9, 9)])
-def test_an_offset_of_the_task_is_taken_as_far_as_the_topic_has_it(wanted: int, begins: int) -> None:
-    assert _Start(5, True, 3, 9).checked(WHERE, wanted) == begins
+def test_a_partition_that_was_assigned_just_now_is_sought_again(bench: Bench) -> None:
+    bench.client.seek_errors = [KafkaError._STATE, KafkaError._STATE]
+    bench.consumer.seek({WHERE: 7})
+    assert bench.client.calls == [("seek", [(0, 7)])]
+    bench.client.seek_errors = [KafkaError._UNKNOWN_PARTITION]
+    with pytest.raises(KafkaException):
+        bench.consumer.seek({WHERE: 7})
 
 
-def test_an_offset_behind_the_end_is_an_error() -> None:
-    with pytest.raises(ConnectError, match=r"offset 10 of t-0, but the topic ends at 9: .* alter or reset its offsets"):
-        _Start(5, True, 3, 9).checked(WHERE, 10)
+# --- partitions that come and go --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reset", "committed", "start"),
+    [
+        ("earliest", 5, PartitionStart(5, True, 3, 9)),
+        ("earliest", 9, PartitionStart(9, True, 3, 9)),
+        ("earliest", -1001, PartitionStart(3, False, 3, 9)),
+        ("latest", -1001, PartitionStart(9, False, 3, 9)),
+        ("earliest", 2, PartitionStart(3, False, 3, 9)),
+        ("latest", 10, PartitionStart(9, False, 3, 9)),
+    ],
+)
+def test_where_the_group_begins(reset: str, committed: int, start: PartitionStart) -> None:
+    bench = Bench(**{"auto.offset.reset": reset})
+    bench.client.offset = committed
+    bench.assign(0)
+    bench.consumer.fetch(1, 0)
+    assert bench.told.starts == [{WHERE: start}]
+    assert bench.client.calls == [("assign", [(0, start.offset)])]
+    bench.close()
+
+
+def test_reading_begins_where_the_listener_says(bench: Bench) -> None:
+    bench.told.own = {OTHER: 8}
+    bench.assign(0, 1)
+    bench.consumer.fetch(1, 0)
+    assert bench.client.calls == [("assign", [(0, 5), (1, 8)])]
+
+
+def test_what_comes_while_all_is_paused_is_paused_too(bench: Bench) -> None:
+    bench.consumer.pause()
+    bench.assign(0, 1)
+    bench.consumer.keep_alive()
+    assert bench.client.calls == [("assign", [(0, 5), (1, 5)]), ("pause", [0, 1])]
+    bench.consumer.resume(frozenset({OTHER}))
+    assert bench.client.calls[-1] == ("resume", [0])
+
+
+def test_what_a_listener_raises_comes_out_of_the_call_and_nothing_is_assigned(bench: Bench) -> None:
+    bench.told.error = ZeroDivisionError()
+    bench.assign(0)
+    with pytest.raises(ZeroDivisionError):
+        bench.consumer.fetch(1, 0)
+    assert bench.client.calls == []
+    bench.revoke(0)
+    bench.consumer.fetch(1, 0)
+    assert bench.told.gone == []  # it never had it
+
+
+@pytest.mark.parametrize("how", ["revoked", "lost"])
+def test_partitions_that_go_are_gone_whatever_the_listener_raises(bench: Bench, how: str) -> None:
+    bench.assign(0)
+    bench.consumer.fetch(1, 0)
+    bench.told.error = ZeroDivisionError()
+    bench.revoke(0) if how == "revoked" else bench.lose(0)
+    with pytest.raises(ZeroDivisionError):
+        bench.consumer.keep_alive()
+    assert bench.told.gone == [(how, [WHERE])]
+    assert bench.client.calls[1:] == [("resume", [0]), ("unassign", [])]
+
+
+def test_who_leaves_the_group_is_not_told_of_what_it_gave_up(bench: Bench) -> None:
+    bench.assign(0)
+    bench.consumer.fetch(1, 0)
+    bench.consumer.close()
+    bench.consumer._on_revoke(None, [Native("t", 0)])
+    assert bench.told.gone == []
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_message_that_was_on_its_way_when_its_partition_was_paused_comes_again(bench: Bench) -> None:
+    bench.client.messages = [Message(7)]
+    bench.consumer.keep_alive()
+    assert bench.client.calls == [("seek", [(0, 7)])]
+
+
+def test_errors_among_the_messages_are_left_out_unless_they_are_fatal(bench: Bench) -> None:
+    bench.client.messages = [Message(7, KafkaError(KafkaError._ALL_BROKERS_DOWN))]
+    assert bench.consumer.fetch(9, 0) is None
+    bench.client.messages = [Message(7, KafkaError(KafkaError._FATAL, "fenced", fatal=True))]
+    with pytest.raises(KafkaException, match="fenced"):
+        bench.consumer.fetch(9, 0)

@@ -12,8 +12,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from headgate.api import ConnectError
 from headgate.dev.broker import Broker
-from headgate.kafka.native.delivery import Delivery, RecordRefused, Refused
+from headgate.kafka.native.delivery import Delivery, Refused
 from headgate.pipeline.batch import PRODUCED
+from headgate.tasks.source.refusals import RecordRefused
 
 pytestmark = pytest.mark.broker
 
@@ -35,13 +36,18 @@ def small(broker: Broker, unique: Callable[[str], str]) -> str:
     return _create(broker, unique("small"), **{"max.message.bytes": "1000"})
 
 
+def _fail(refused: Refused) -> None:
+    """As a task does that tolerates nothing."""
+    raise RecordRefused(refused)
+
+
 @pytest.fixture
 def delivery(broker: Broker) -> Iterator[Callable[..., Delivery]]:
     made: list[Delivery] = []
 
-    def make(*on_refused: Callable[[Refused], None], **settings: str) -> Delivery:
+    def make(on_refused: Callable[[Refused], None] = _fail, **settings: str) -> Delivery:
         config = {"bootstrap.servers": broker.bootstrap, "acks": "all", "enable.idempotence": "true", **settings}
-        made.append(Delivery(config, lambda: True, *on_refused))
+        made.append(Delivery(config, lambda: True, on_refused))
         return made[-1]
 
     yield make
@@ -305,7 +311,7 @@ def test_what_on_refused_raises_comes_out_of_flush(small: str, delivery: Callabl
 
 
 def test_what_does_not_arrive_is_not_said_to_have(unused_tcp_port: int) -> None:
-    sender = Delivery({"bootstrap.servers": f"127.0.0.1:{unused_tcp_port}"}, lambda: True)
+    sender = Delivery({"bootstrap.servers": f"127.0.0.1:{unused_tcp_port}"}, lambda: True, _fail)
     sender.send(_table("t", [{"value": b"x"}]))
     assert not sender.flush(0.5)
     assert sender.outstanding == 1

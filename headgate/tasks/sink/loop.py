@@ -19,7 +19,7 @@ from headgate.model import EngineUnavailable, PartitionStart, TaskSpec, TopicPar
 from headgate.pipeline.blob import Packed, pack, pack_spec, sink_job
 from headgate.pipeline.shelf import Payload, Shelf, drop
 from headgate.pipeline.sink_chain import Output, SinkChain
-from headgate.tasks.control import Control, Rebalanced
+from headgate.tasks.control import Control, Rebalanced, StartOver
 from headgate.tasks.outcomes import Outcomes
 from headgate.tasks.ports import Fetched, Ports, Ranges, TaskListener
 from headgate.tasks.reporter import Reporter
@@ -97,7 +97,7 @@ class SinkLoop:
             self.state = self.state.turned()
             try:
                 self._pause() if control.paused else self._turn()
-            except Rebalanced:
+            except StartOver:
                 self._start_over()
         if not control.cancelled:
             self._finish_all()
@@ -237,7 +237,7 @@ class SinkLoop:
         self.state = self.state.again()
 
     def _start_over(self) -> None:
-        """After partitions went: what was under way comes again, as far as it is still this task's."""
+        """What was under way comes again, as far as it is still this task's."""
         if self._shelf is not None:
             self._shelf.clear()
         self._submitted.clear()
@@ -299,7 +299,12 @@ class SinkLoop:
                 if not self._take_range(content, chunk, shelf):
                     self._ranges.cancel()
                     return
+        except StartOver:
+            self._ranges.cancel()
+            raise
         except EngineUnavailable as error:
+            if self.state.step is not Step.NONE:
+                raise  # lost for what was being put, not for what was read: some of it may have been put
             log.warning("The executors' reading was lost, the consumer goes on: %s", error)
             self._engine.ready(lambda: self._control.stopping)
             return
@@ -322,6 +327,7 @@ class SinkLoop:
         else:
             self._puts.content(lambda: content, count)
         self.state = self.state.put()
+        self._consumer.pause()  # it was resumed if something was tried again, and more is to be read
         return not (self._context.wished or (self._commits.due and not self._commit()))
 
     # --- pausing, rebalances ------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from headgate.api.errors import RetriableError
 from headgate.api.task import FrameSinkTask, SinkTask, TableSinkTask
 from headgate.metrics import SinkMetrics
 from headgate.model import EngineUnavailable
-from headgate.tasks.control import Control
+from headgate.tasks.control import Control, StartOver
 from headgate.tasks.outcomes import Outcomes
 from headgate.tasks.ports import Clock, Engine
 from headgate.tasks.sink.context import RuntimeSinkContext
@@ -52,7 +52,8 @@ class Puts:
         self._wait = wait
 
     def results(self, packed: Iterable[Packed], shelf: Shelf | None) -> None:
-        """What the pipeline made of the blobs of a batch. Raises JobFailed."""
+        """What the pipeline made of the blobs of a batch. Raises JobFailed, and StartOver when the task wants to go
+        elsewhere before it has all of it."""
         made = (result for data in packed for result in self._outcomes.of(data))
         results = self._statements.after(made, self._outcomes, shelf)
         if isinstance(self._task, FrameSinkTask):
@@ -64,6 +65,8 @@ class Puts:
                 self.content(lambda: self._engine.frame(table), table.num_rows)
             return
         for result in results:
+            if self._context.wished:
+                raise StartOver("the task wants to go elsewhere in the middle of a batch")
             content = result.records() if isinstance(self._task, SinkTask) else result.table()
             self.content(lambda content=content: content, result.count)  # type: ignore[misc]
 

@@ -52,6 +52,8 @@ class Topics:
         try:
             if not self._admin.exists(topic) and self._admin.create(new):
                 log.info("Created topic %s by creation group %s", described(topic, group), group.name)
+        except Stopped:
+            raise  # asked to stop while the broker was away
         except Exception as error:
             if self._control.cancelled:
                 raise Stopped(f"given up on while the broker was asked about topic {topic}: {error}") from None

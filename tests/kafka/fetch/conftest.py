@@ -3,39 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-import javaproperties
 import pytest
 from fetch_support import Doors
 from test_client_settings import CERTIFICATE, KEY
 
-from headgate.dev import ports, server_config
 from headgate.dev.broker import Broker
+from headgate.dev.server_config import Listener
 
 MODULES = "org.apache.kafka.common.security"
 
 
 @pytest.fixture(scope="session")
 def doors() -> Iterator[Doors]:
-    login, tls = (f"{ports.HOST}:{port}" for port in ports.pick_free(2))
-    write = server_config.write_server_properties
-
-    def write_with_doors(path: Path, **arguments: Any) -> None:
-        write(path, **arguments)
-        with path.open(encoding="latin-1") as file:
-            written: dict[str, str] = javaproperties.load(file)
-        for key in ("listeners", "advertised.listeners"):
-            written[key] += f",LOGIN://{login},TLS://{tls}"
-        written["listener.security.protocol.map"] += ",LOGIN:SASL_PLAINTEXT,TLS:SSL"
-        path.write_text(javaproperties.dumps(written | _DOORS), encoding="latin-1")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server_config, "write_server_properties", write_with_doors)
-        # A quota that is used up is forgotten after two seconds.
-        with Broker(properties={"quota.window.num": "2", "quota.window.size.seconds": "1"}) as broker:
-            yield Doors(broker, login, tls)
+    # A quota that is used up is forgotten after two seconds.
+    properties = {"quota.window.num": "2", "quota.window.size.seconds": "1", **_DOORS}
+    listeners = [Listener("LOGIN", "SASL_PLAINTEXT"), Listener("TLS", "SSL")]
+    with Broker(properties=properties, listeners=listeners) as broker:
+        yield Doors(broker, broker.address("LOGIN"), broker.address("TLS"))
 
 
 _DOORS = {

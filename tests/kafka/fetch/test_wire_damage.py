@@ -122,7 +122,7 @@ LOG = b"".join(
 )
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=5 * settings().max_examples)
 @given(st.lists(st.tuples(st.integers(0, len(LOG) - 1), st.integers(0, 255)), min_size=1, max_size=3))
 def test_whatever_bytes_change_it_is_read_or_unreadable(changes: list[tuple[int, int]]) -> None:
     data = bytearray(LOG)

@@ -7,16 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from source_fakes import Refused, RefusedMessage
 
 from headgate.api import SourceRecord
-from headgate.kafka.native.calls import Message
-from headgate.kafka.native.delivery import RecordRefused, Refused
 from headgate.metrics import SourceMetrics
 from headgate.pipeline.batch import Produced, produced, slim
 from headgate.pipeline.failure import Failure, Polled, Stage
 from headgate.pipeline.policy import ErrorPolicy
 from headgate.tasks.reporter import Reporter
-from headgate.tasks.source.refusals import Refusals
+from headgate.tasks.source.refusals import RecordRefused, Refusals
 
 pytestmark = pytest.mark.kip(298, "KAFKA_PRODUCE")
 
@@ -45,7 +44,7 @@ def origin(batch: str) -> Any:
 
 
 def refused(number: int) -> Refused:
-    return Refused(Message(10, number, "t", 0, b"k", b"v", (("h", None),), 5), "too large")
+    return Refused(RefusedMessage(number, "t", b"v", b"k", (("h", None),), 5))
 
 
 def test_a_record_is_told_with_its_bytes_and_where_it_came_from() -> None:
@@ -63,7 +62,7 @@ def test_a_record_is_told_with_its_bytes_and_where_it_came_from() -> None:
         for batch, row in (("a", 1), ("b", 4), ("d", 0))
     ]
     failure = told.failures[0]
-    assert (failure.stage, failure.error) == (Stage.KAFKA_PRODUCE, "headgate.kafka.native.delivery.RecordRefused")
+    assert (failure.stage, failure.error) == (Stage.KAFKA_PRODUCE, "headgate.tasks.source.refusals.RecordRefused")
     assert (failure.message or "").endswith("too large, record of 2 bytes for topic t")
     assert metrics.written.total == -3
 

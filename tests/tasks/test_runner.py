@@ -1,0 +1,267 @@
+"""TaskRunner: a thread for each task, and what is told of how it ends."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from fakes import TASK, Clock, Consumer, Engine, Listener, make_ports, task_spec
+
+from headgate.api import SinkTask
+from headgate.metrics import SinkMetrics, SourceMetrics, Window
+from headgate.model import ConnectorType, EngineUnavailable, TargetState, TaskSpec, TransactionSpec
+from headgate.tasks import runner as module
+from headgate.tasks.control import Control, Rebalanced, Stopped
+from headgate.tasks.runner import TaskThread, ThreadRunner
+
+LONG_S = 10.0
+
+
+class Loop:
+    """Runs until it is told to go on; then it ends, or fails."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.running, self.go_on = threading.Event(), threading.Event()
+        self.error = error
+        self.woken = 0
+
+    def run(self) -> None:
+        self.running.set()
+        assert self.go_on.wait(LONG_S)
+        if self.error is not None:
+            raise self.error
+
+    def wake(self) -> None:
+        self.woken += 1
+        self.go_on.set()
+
+
+class Bench:
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.loop, self.control, self.listener, self.engine = Loop(error), Control(False), Listener(), Engine()
+        loop: Any = self.loop
+        self.task = TaskThread(task_spec(SinkTask), self.control, loop, self.listener, self.engine)
+        self.ended = threading.Event()
+        self.task.when_ended(self.ended.set)
+
+    def start(self) -> None:
+        self.task.start()
+        assert self.loop.running.wait(LONG_S)
+
+    def run(self, *before: Callable[[], object]) -> None:
+        """Until it has ended. `before`: what happens while it runs."""
+        self.start()
+        for act in before:
+            act()
+        self.loop.go_on.set()
+        assert self.ended.wait(LONG_S)
+
+
+# --- one task ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_task_that_ends_by_itself_has_stopped() -> None:
+    bench = Bench()
+    bench.run()
+    assert bench.listener.events == ["stopped"]
+
+
+def test_a_task_that_fails_says_so_with_its_trace() -> None:
+    bench = Bench(ZeroDivisionError("by nothing"))
+    bench.run()
+    assert bench.listener.events == ["failed"]
+    (trace,) = bench.listener.traces
+    assert trace.startswith("Traceback (most recent call last):")
+    assert trace.endswith("ZeroDivisionError: by nothing")
+    assert "in run" in trace
+
+
+def test_an_engine_that_cannot_be_had_is_told_without_a_trace() -> None:
+    """It would only show where the task waited."""
+    bench = Bench(EngineUnavailable("Java was not found"))
+    bench.run()
+    assert bench.listener.traces == ["headgate.model.EngineUnavailable: Java was not found"]
+
+
+def test_even_what_is_no_exception_fails_a_task() -> None:
+    bench = Bench(SystemExit(3))
+    bench.run()
+    assert bench.listener.events == ["failed"]
+
+
+@pytest.mark.parametrize(
+    ("error", "level"),
+    [
+        (None, None),
+        (Stopped("asked to stop"), logging.INFO),
+        (Rebalanced("partitions went"), logging.INFO),
+        (EngineUnavailable("The worker is shutting down"), logging.INFO),
+        (ZeroDivisionError(), logging.WARNING),
+    ],
+)
+def test_whatever_happens_while_a_task_stops_it_has_stopped(
+    error: Exception | None, level: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench(error)
+    with caplog.at_level(logging.INFO, logger="headgate.tasks.runner"):
+        bench.run(bench.task.stop)
+    assert bench.listener.events == ["stopped"]
+    assert [record.levelno for record in caplog.records] == ([] if level is None else [level])
+
+
+def test_pause_and_resume_are_for_the_loop_to_see() -> None:
+    bench = Bench()
+    bench.start()
+    bench.task.pause()
+    assert bench.control.paused
+    bench.task.resume()
+    assert not bench.control.paused
+    assert bench.loop.woken == 0
+    bench.loop.go_on.set()
+    assert bench.ended.wait(LONG_S)
+
+
+def test_a_task_that_is_stopped_is_woken_and_keeps_what_the_engine_has() -> None:
+    bench = Bench()
+    bench.run(bench.task.stop)
+    assert (bench.control.stopping, bench.control.cancelled) == (True, False)
+    assert (bench.loop.woken, bench.engine.cancelled) == (1, [])
+
+
+def test_a_task_that_is_given_up_on_gives_up_what_the_engine_has() -> None:
+    bench = Bench()
+    bench.run(bench.task.cancel)
+    assert bench.control.cancelled
+    assert (bench.loop.woken, bench.engine.cancelled) == (1, [TASK])
+
+
+def test_who_asks_late_for_the_end_is_told_at_once() -> None:
+    bench = Bench(ZeroDivisionError())
+    bench.run()
+    told: list[str] = []
+    bench.task.when_ended(lambda: told.append("ended"))
+    assert told == ["ended"]
+
+
+def test_the_end_comes_after_what_is_told_of_it() -> None:
+    bench = Bench()
+    seen: list[list[str]] = []
+    bench.task.when_ended(lambda: seen.append(list(bench.listener.events)))
+    bench.ended.clear()
+    bench.task.when_ended(bench.ended.set)
+    bench.run()
+    assert seen == [["stopped"]]
+
+
+# --- the runner -------------------------------------------------------------------------------------------------------
+
+
+class Sink(SinkTask):
+    def put(self, records: Any) -> None: ...
+
+
+class Runner:
+    """Of sinks that wait for records that do not come."""
+
+    def __init__(self) -> None:
+        self.engine, self.listener = Engine(), Listener()
+        self.runner = ThreadRunner(make_ports(self.engine, Clock(), consumer=self._consumer))
+        self.fetching = threading.Event()
+        self.tasks: list[TaskThread] = []
+
+    def _consumer(self, config: Any, rebalances: Any) -> Consumer:
+        made = Consumer({}, []).connect(config, rebalances)
+        made.when_idle = self._idle
+        return made
+
+    def _idle(self) -> None:
+        self.fetching.set()
+        threading.Event().wait(0.02)
+
+    def start(self, spec: TaskSpec) -> tuple[TaskThread, threading.Event]:
+        ended = threading.Event()
+        task = self.runner.start(spec, self.listener)
+        task.when_ended(ended.set)
+        self.tasks.append(task)
+        return task, ended
+
+
+@pytest.fixture
+def runner() -> Iterator[Runner]:
+    made = Runner()
+    yield made
+    for task in made.tasks:
+        task.stop()
+        task._thread.join(LONG_S)
+
+
+def test_a_task_runs_until_it_is_stopped_and_is_then_forgotten(runner: Runner) -> None:
+    task, ended = runner.start(task_spec(Sink))
+    assert runner.fetching.wait(LONG_S)
+    assert isinstance(runner.runner.metrics[TASK], SinkMetrics)
+    assert task._thread.name == "task-orders-2"
+    task.stop()
+    assert ended.wait(LONG_S)
+    assert runner.listener.events == ["running", "stopped"]
+    assert (runner.runner.metrics, runner.engine.forgotten) == ({}, [TASK])
+
+
+@pytest.mark.parametrize("target", [TargetState.PAUSED, TargetState.STOPPED])
+def test_a_task_that_is_not_to_run_yet_waits(runner: Runner, target: TargetState) -> None:
+    paused = threading.Event()
+    runner.listener.when_paused = paused.set
+    task, ended = runner.start(task_spec(Sink, target_state=target))
+    assert paused.wait(LONG_S)
+    assert not runner.fetching.is_set()
+    task.resume()
+    assert runner.fetching.wait(LONG_S)
+    assert runner.listener.events == ["paused", "running"]
+    task.stop()
+    assert ended.wait(LONG_S)
+
+
+def test_the_counters_of_a_task_that_was_started_anew_are_not_taken_by_the_end_of_the_old_one(runner: Runner) -> None:
+    old, ended = runner.start(task_spec(Sink))
+    assert runner.fetching.wait(LONG_S)
+    runner.start(task_spec(Sink))
+    counters = runner.runner.metrics[TASK]
+    old.stop()
+    assert ended.wait(LONG_S)
+    assert runner.runner.metrics[TASK] is counters
+
+
+@pytest.mark.parametrize(
+    ("kind", "transaction", "counters"),
+    [
+        (ConnectorType.SOURCE, None, SourceMetrics),
+        (ConnectorType.SOURCE, TransactionSpec("id"), SourceMetrics),
+        (ConnectorType.SINK, None, SinkMetrics),
+    ],
+)
+def test_every_kind_of_task_has_its_loop_and_its_counters(
+    kind: ConnectorType, transaction: TransactionSpec | None, counters: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[str, Any]] = []
+
+    def loop(name: str) -> Callable[..., Loop]:
+        def make(spec: object, control: object, listener: object, ports: object, metrics: Any) -> Loop:
+            made.append((name, metrics))
+            built = Loop()
+            built.go_on.set()
+            return built
+
+        return make
+
+    monkeypatch.setattr(module, "SourceLoop", loop("source"))
+    monkeypatch.setattr(module, "SinkLoop", loop("sink"))
+    bench = Runner()
+    _, ended = bench.start(task_spec(Sink, kind, transaction=transaction))
+    assert ended.wait(LONG_S)
+    ((name, metrics),) = made
+    assert name == kind.value
+    assert type(metrics) is counters
+    if isinstance(metrics, SourceMetrics):
+        assert isinstance(metrics.transaction_size, Window) is (transaction is not None)
