@@ -33,15 +33,16 @@ cluster: setup  ## a broker and three workers, one of which is killed; ARGS=--st
 test: setup  ## pure tests, then those with broker and Spark; ARGS="-k pause" chooses
 	@echo "==> test: what needs neither broker nor Spark, then the rest, on a broker of its own"
 	$(BIN)/python -m pytest -n 2 -m "not broker and not spark" $(ARGS)
-	$(BIN)/python -m pytest -m "(broker or spark) and not clusters" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "(broker or spark) and not clusters" $(ARGS)
 
 clusters: setup  ## tests of clusters of worker processes, and of all that may happen to them; ARGS="-k faults" chooses
 	@echo "==> clusters: three workers, and kills, cuts, stuck processes, a broker that goes away"
 	$(BIN)/python -m pytest -m clusters $(ARGS)
 
-pure: setup  ## the quick tests: plain values, no processes
+pure: setup  ## the quick tests: plain values, no processes, fewer random examples
 	@echo "==> pure: tests on plain values"
-	$(BIN)/python -m pytest -n 2 -m "not broker and not spark and not process" --ignore=tests/end_to_end \
+	$(BIN)/python -m pytest -n 2 -p no:schemathesis --hypothesis-profile=quick \
+		-m "not broker and not spark and not process" --ignore=tests/end_to_end \
 		--ignore=tests/rest/test_rest_schemathesis.py --ignore=tests/pipeline/registry $(ARGS)
 
 check: setup  ## formatting, lint and types

@@ -14,6 +14,8 @@ from headgate.dev.broker import Broker
 
 # How long an example takes says something about the machine, not about the code.
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A fifth of the examples: `make pure` is for every change, `make test` for what is to stay.
+settings.register_profile("quick", settings.get_profile("steady"), max_examples=20)
 settings.load_profile("steady")
 
 _numbers = itertools.count(1)

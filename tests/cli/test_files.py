@@ -311,7 +311,7 @@ def test_any_configuration_survives_java_properties(config: dict[str, str], asci
     assert read_text("#\n" + text) == ConnectorFile(config["name"], config)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=3 * settings().max_examples)
 @given(st.binary(max_size=60) | TEXT.map(str.encode) | TEXT.map(lambda text: ('{"name":' + text).encode()))
 @example(b"[" * 50_000)
 @example(b'{"name": ' + b"9" * 10_000 + b"}")

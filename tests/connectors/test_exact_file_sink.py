@@ -378,7 +378,7 @@ STEPS = [
 ]  # fmt: skip
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=3 * settings().max_examples // 2)
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(1, 12)), max_size=30))
 def test_each_record_is_written_once_whatever_happens(steps: list[tuple[str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -63,7 +63,7 @@ def polls(task: FileStreamSourceTask) -> list[tuple[list[str], int]]:
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=3 * settings().max_examples // 2, deadline=None)
 @given(appends=APPENDS, batch_size=st.integers(1, 7))
 def test_any_growth_and_any_batch_size_give_the_lines_of_the_file(appends: list[bytes], batch_size: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -88,7 +88,7 @@ def test_any_growth_and_any_batch_size_give_the_lines_of_the_file(appends: list[
                 assert [line for lines, _ in polls(resumed) for line in lines] == [line for line, _ in expected[done:]]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings().max_examples, deadline=None)
 @given(blocks=APPENDS, most=st.integers(1, 5))
 def test_blocks_may_be_cut_anywhere(blocks: list[bytes], most: int) -> None:
     buffer, found, position = LineBuffer(), [], 0

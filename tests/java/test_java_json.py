@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.java.json import MISSING, dumps, exact_loads, loads, quick_dumps, strict_loads
@@ -102,7 +102,6 @@ TREES = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=100)
 @given(TREES)
 def test_the_quick_writer_and_the_careful_one_agree(tree: Any) -> None:
     quick = quick_dumps(tree)
@@ -110,7 +109,6 @@ def test_the_quick_writer_and_the_careful_one_agree(tree: Any) -> None:
     assert quick is None or b"[0," + quick + b"]" == dumps([Decimal(0), tree])
 
 
-@settings(deadline=None, max_examples=100)
 @given(TREES)
 def test_what_was_written_is_read_back(tree: Any) -> None:
     def expected(node: Any) -> Any:
@@ -123,7 +121,6 @@ def test_what_was_written_is_read_back(tree: Any) -> None:
     assert loads(dumps(tree)) == expected(tree)
 
 
-@settings(deadline=None, max_examples=100)
 @given(TREES)
 def test_the_exact_reader_and_the_quick_one_agree(tree: Any) -> None:
     data = dumps(tree)

@@ -6,7 +6,7 @@ import math
 import struct as binary
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.java.numbers import double_text, float32, widened
@@ -36,7 +36,6 @@ def test_doubles_are_written_as_java_writes_them(number: float, expected: str) -
     assert double_text(number) == expected
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_every_double_reads_back_from_its_text(number: float) -> None:
     shown = double_text(number)
@@ -44,7 +43,6 @@ def test_every_double_reads_back_from_its_text(number: float) -> None:
     assert ("E" in shown) == (number != 0 and not 1e-3 <= abs(number) < 1e7)
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_every_float32_reads_back_from_its_text(number: float) -> None:
     shown = double_text(widened(number))

@@ -260,7 +260,7 @@ def test_what_only_records_can_tell(made: StepSpec, form: Form, watch: Watch) ->
 
 
 @pytest.mark.parametrize("value", [1.5, 3, True, "x"])
-@pytest.mark.parametrize("names", [[f"field{number}" for number in range(3000)], ["x" * 1_000_000]])
+@pytest.mark.parametrize("names", [[f"field{number}" for number in range(3000)], ["x" * 100_000]])
 def test_an_object_may_have_too_many_fields_or_too_long_names(names: list[str], value: Any, watch: Watch) -> None:
     batch = consumed([orjson.dumps(dict.fromkeys(names, value))] * ROWS)
     assert sink().table(batch).num_rows == ROWS

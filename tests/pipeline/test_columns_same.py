@@ -16,7 +16,7 @@ from headgate.pipeline.columns import plan as plans
 from headgate.pipeline.tolerance import Retry
 
 
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=6 * settings().max_examples)
 @given(batches(), st.lists(THE_THREE, max_size=3), st.sampled_from(Form), COLUMNS, POLICIES)
 def test_the_three_give_the_same_by_columns(
     batch: pa.Table, steps: list[StepSpec], form: Form, columns: Sequence[str], errors: dict[str, str]
@@ -27,7 +27,7 @@ def test_the_three_give_the_same_by_columns(
         assert run(chain, batch, by_columns=True) == run(chain, batch, by_columns=False)
 
 
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=6 * settings().max_examples)
 @given(batches(), st.lists(GUARDED, max_size=3), st.sampled_from(Form), COLUMNS, POLICIES, RETRIES)
 def test_every_chain_gives_the_same_by_columns(
     batch: pa.Table,

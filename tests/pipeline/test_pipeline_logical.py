@@ -6,7 +6,7 @@ import datetime as dt
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.api import DataError, Schema, SchemaType
@@ -32,7 +32,6 @@ def test_a_decimal_is_stored_as_its_shortest_unscaled_value(number: str, scale: 
     assert logical.decimal_of_bytes(decimal(scale), data) == Decimal(number)
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.integers(-(10**40), 10**40), st.integers(-5, 30))
 def test_decimals_survive_with_their_scale(unscaled: int, scale: int) -> None:
     digits = tuple(map(int, str(abs(unscaled))))
@@ -60,7 +59,6 @@ def test_a_decimal_that_is_no_number_is_reported(number: str) -> None:
         logical.bytes_of_decimal(decimal(0), Decimal(number))
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.dates(), st.times(), st.datetimes(timezones=st.just(dt.UTC)))
 def test_dates_times_and_timestamps_survive_to_the_millisecond(date: dt.date, time: dt.time, at: dt.datetime) -> None:
     assert logical.date_of(logical.days_of(date)) == date

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pipeline_plugins import (
     BAD,
@@ -214,7 +214,6 @@ def test_only_what_the_chain_uses_must_be_sent(made: SinkChain, passes: bool, ne
     assert (made.records if needed == set(CONSUMED.names) else made.table)(batch) is not None
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.lists(st.none() | st.binary(max_size=8), max_size=5))
 def test_the_fast_path_gives_what_the_records_give(data: list[bytes | None]) -> None:
     slow = chain(step(FailOn, {"value": "never"}))

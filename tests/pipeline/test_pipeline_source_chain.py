@@ -200,7 +200,6 @@ def test_no_rows_give_no_rows() -> None:
     assert chain().columns("t", empty).num_rows == 0
 
 
-@settings(deadline=None, max_examples=100)
 @given(
     st.lists(st.tuples(st.none() | st.text(max_size=5), st.none() | st.binary(max_size=5), st.none() | st.just(5))),
     st.sampled_from([TEXT, JSON]),
@@ -258,7 +257,7 @@ def test_text_becomes_json_without_a_call_for_each_row(
     assert len(calls) == 1
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=2 * settings().max_examples)
 @given(
     st.lists(st.none() | st.text(max_size=5) | st.sampled_from(['"', "\\", "\n", "\x1f", "\x00", "😀"]), max_size=6),
     st.sampled_from([None, s.STRING, s.OPTIONAL_STRING, NAMED, s.INT64, s.DATE]),

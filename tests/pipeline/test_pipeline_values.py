@@ -92,7 +92,6 @@ def test_lists_and_maps_without_end_are_text_too(source: str) -> None:
     assert parse(source) == (s.STRING, source)
 
 
-@settings(deadline=None, max_examples=100)
 @given(st.text(st.sampled_from('[]{}:,"\\ 1.5eatrunl-020Z'), max_size=12))
 def test_no_text_is_too_odd(source: str) -> None:
     schema, value = parse(source)
@@ -130,7 +129,7 @@ def test_a_value_without_type_is_refused() -> None:
         show(object())
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=2 * settings().max_examples)
 @given(st.recursive(st.integers(-(2**63), 2**63 - 1) | st.booleans(), lambda inner: st.lists(inner, max_size=3)))
 def test_what_was_shown_is_read_back(value: Any) -> None:
     assert parse(show(value))[1] == value

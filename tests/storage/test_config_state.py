@@ -231,7 +231,7 @@ def compacted(log: Sequence[ConfigRecord], cleaned: int, tombstones: bool) -> li
     return kept
 
 
-@settings(max_examples=400)
+@settings(max_examples=4 * settings().max_examples)
 @given(steps(), st.data())
 def test_a_compacted_log_says_the_same_or_that_it_does_not_know(log: list[ConfigRecord], data: st.DataObject) -> None:
     whole = fold(*log)
@@ -254,7 +254,7 @@ def test_a_compacted_log_says_the_same_or_that_it_does_not_know(log: list[Config
             assert found.tasks == expected.tasks
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 @given(steps())
 def test_a_log_that_was_compacted_is_settled_by_the_next_commit(log: list[ConfigRecord]) -> None:
     log = [*log, connector("a"), task(0, "x"), task(1, "y"), CommitRecord("a", 2)]

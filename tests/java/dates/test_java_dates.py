@@ -186,13 +186,12 @@ def test_what_is_no_pattern(pattern: str, message: str) -> None:
         ]
     ),
 )
-@settings(max_examples=150)
+@settings(max_examples=3 * settings().max_examples // 2)
 def test_what_was_written_is_read_again(ms: int, pattern: str) -> None:
     dates = DateFormat(pattern)
     assert dates.parse(dates.format(ms)) == ms
 
 
 @given(st.integers(-106_751_991_167, 106_751_991_167))
-@settings(max_examples=100)
 def test_days_and_civil_dates_are_the_same_thing(day: int) -> None:
     assert day_of(*civil(day)) == day

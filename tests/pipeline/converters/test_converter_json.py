@@ -466,7 +466,7 @@ MIXED_VALUES = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=3 * settings().max_examples // 2)
 @given(MIXED_VALUES, st.sampled_from(["BASE64", "NUMERIC"]))
 def test_a_value_survives_with_its_schema(values: dict[str, Any], decimals: str) -> None:
     made = converter({"decimal.format": decimals})
