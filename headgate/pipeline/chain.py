@@ -10,7 +10,7 @@ from headgate.api import ConnectError, Converter, HeaderConverter
 from headgate.model import ChainSpec, PluginRef, PluginSpec, StepSpec
 from headgate.pipeline.converters.byte_array import ByteArrayConverter
 from headgate.pipeline.converters.simple_header import SimpleHeaderConverter
-from headgate.pipeline.converters.string import StringConverter
+from headgate.pipeline.converters.string import is_utf8
 from headgate.pipeline.policy import ErrorPolicy
 from headgate.pipeline.steps import Step, Steps
 
@@ -45,16 +45,11 @@ class Chain:
             "value": self.value,
             "headers": self.headers,
         }
-        return frozenset(name for name, converter in converters.items() if not _reads_all(converter))
+        read_all = (ByteArrayConverter, SimpleHeaderConverter)
+        return frozenset(name for name, each in converters.items() if type(each) not in read_all and not is_utf8(each))
 
     def close(self) -> None:
         self.steps.close()
-
-
-def _reads_all(converter: Converter | HeaderConverter) -> bool:
-    return type(converter) in (ByteArrayConverter, SimpleHeaderConverter) or (
-        type(converter) is StringConverter and converter.utf8
-    )
 
 
 def load(ref: PluginRef) -> Any:

@@ -19,7 +19,7 @@ from headgate.pipeline.columns.json_shape import Shape
 from headgate.pipeline.columns.plan import ColumnPlan
 from headgate.pipeline.converters.byte_array import ByteArrayConverter
 from headgate.pipeline.converters.json import JsonConverter
-from headgate.pipeline.converters.string import StringConverter
+from headgate.pipeline.converters.string import is_utf8
 from headgate.pipeline.directed_chain import DirectedChain
 from headgate.pipeline.failure import Consumed, InternalSinkRecord, Stage
 from headgate.pipeline.policy import ErrorPolicy
@@ -278,8 +278,7 @@ class SinkChain(DirectedChain[SinkRecord]):
 
     def _as_it_is(self, name: str) -> bool:
         converter = self._converter(name)
-        utf8 = type(converter) is StringConverter and converter.utf8
-        return self.output.form is Form.TEXT and (utf8 or type(converter) is ByteArrayConverter)
+        return self.output.form is Form.TEXT and (is_utf8(converter) or type(converter) is ByteArrayConverter)
 
 
 def _table(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:

@@ -17,7 +17,7 @@ from headgate.pipeline.columns.frame import joined
 from headgate.pipeline.columns.shown import quoted
 from headgate.pipeline.converters.byte_array import ByteArrayConverter
 from headgate.pipeline.converters.json import JsonConverter
-from headgate.pipeline.converters.string import StringConverter
+from headgate.pipeline.converters.string import is_utf8
 from headgate.pipeline.directed_chain import DirectedChain
 from headgate.pipeline.failure import Polled, Stage, shown_record
 from headgate.pipeline.policy import ErrorPolicy
@@ -129,7 +129,7 @@ def _bytes_column(converter: Converter, topic: str, column: pa.ChunkedArray, sch
     kind = column.type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-    if type(converter) is StringConverter and converter.utf8 and (is_text or is_bytes):
+    if is_utf8(converter) and (is_text or is_bytes):
         return (column if is_text else text_column(column)).cast(pa.binary())
     if type(converter) is ByteArrayConverter and is_bytes and (schema is None or schema.type is SchemaType.BYTES):
         return column.cast(pa.binary())

@@ -15,7 +15,7 @@ from headgate.pipeline.columns.frame import Column, Frame, joined
 from headgate.pipeline.columns.json_shape import Shape, runs
 from headgate.pipeline.columns.shown import as_json, as_text, quoted
 from headgate.pipeline.converters.json import JsonConverter
-from headgate.pipeline.converters.string import StringConverter
+from headgate.pipeline.converters.string import is_utf8
 from headgate.pipeline.steps import Steps
 
 _FEWEST: Final = 128
@@ -43,7 +43,7 @@ class ColumnPlan:
             return None
         if not chain.steps.by_columns or (chain.steps and chain.fallible & {"key", "headers"}):
             return None
-        if "key" in columns and not (type(chain.key) is StringConverter and chain.key.utf8):
+        if "key" in columns and not is_utf8(chain.key):
             return None
         return cls(chain.steps, form)
 

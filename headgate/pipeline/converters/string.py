@@ -34,11 +34,6 @@ class StringConverter(AnyPartConverter):
         except LookupError:
             raise ConfigError.invalid("converter.encoding", name, "Unsupported encoding") from None
 
-    @property
-    def utf8(self) -> bool:
-        """Whether bytes that are UTF-8 are read and written as they are."""
-        return self._codec == "utf-8"
-
     def from_connect(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         if value is None:
             return None
@@ -55,3 +50,8 @@ class StringConverter(AnyPartConverter):
         if self._codec == "utf-16" and not data.startswith((codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)):
             return OPTIONAL_STRING, data.decode("utf-16-be", errors="replace")
         return OPTIONAL_STRING, data.decode(self._codec, errors="replace")
+
+
+def is_utf8(converter: object) -> bool:
+    """Whether this converter reads and writes text that is UTF-8 as it is."""
+    return type(converter) is StringConverter and converter._codec == "utf-8"
