@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from headgate.api.errors import ConfigError
 from headgate.log import about, masked
@@ -35,36 +35,23 @@ Publish = Callable[[str, tuple[Config, ...]], Awaitable[None]]
 """Makes these the task configs of a connector."""
 
 
+@dataclass(eq=False)
 class Actor:
-    def __init__(
-        self,
-        loop: HerderLoop,
-        ports: HerderPorts,
-        board: StatusBoard,
-        worker: Worker,
-        expired: Callable[[str], None],
-        publish: Publish,
-        generation: Callable[[str], int],
-        patient: bool,
-    ) -> None:
-        """`expired` is told a connector whose values from config providers are no longer good. `generation` counts a
-        connector's sets of task configs. `patient`: a connector that was started is asked for them in the background,
-        until they are published; else at once, and what fails is raised."""
-        self._loop = loop
-        self._config = ports.config
-        self._plugins = ports.plugins
-        self._configs = ports.configs
-        self._open_offsets = ports.open_offsets
-        self._secrets = ports.secrets
-        self._board = board
-        self._worker = worker
-        self._expired = expired
-        self._publish = publish
-        self._generation = generation
-        self._patient = patient
-        self._resolved: dict[str, Resolved] = {}
-        """By connector: the values that its instance was started with."""
-        self._reloads: dict[str, asyncio.TimerHandle] = {}
+    _loop: HerderLoop
+    _ports: HerderPorts
+    _board: StatusBoard
+    _worker: Worker
+    _expired: Callable[[str], None]
+    """Is told a connector whose values from config providers are no longer good."""
+    _publish: Publish
+    _generation: Callable[[str], int]
+    """Counts a connector's sets of task configs."""
+    _patient: bool
+    """A connector that was started is asked for them in the background, until they are published; else at once, and
+    what fails is raised."""
+    _resolved: dict[str, Resolved] = field(default_factory=dict)
+    """By connector: the values that its instance was started with."""
+    _reloads: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
 
     async def act(self, actions: Sequence[Action], quietly: bool = False) -> None:
         """One after the other; the first that fails ends it, unless `quietly`: the status has it."""
@@ -92,12 +79,12 @@ class Actor:
                 await self._regenerate(name, at_once)
 
     def type_of(self, name: str) -> ConnectorType:
-        return self._plugins.connector_type(self._configs.view().require(name).config.get(CONNECTOR_CLASS))
+        return self._ports.plugins.connector_type(self._ports.configs.view().require(name).config.get(CONNECTOR_CLASS))
 
     # --- the connector instance ---------------------------------------------------------------------------------------
 
     async def _apply(self, name: str, state: TargetState | None) -> None:
-        connector = self._configs.view().require(name)
+        connector = self._ports.configs.view().require(name)
         self._worker.begun.setdefault(name, connector.config)
         target = state or connector.target
         starts, starting = self._worker.connector_starts, target is TargetState.STARTED
@@ -122,11 +109,11 @@ class Actor:
         instance = self._worker.connectors.get(name)
         if instance is not None and not starting:
             return instance
-        resolved = await self._secrets.look_up(stored)
+        resolved = await self._ports.secrets.look_up(stored)
         config = resolved.config
-        found = self._plugins.find_connector(config.get(CONNECTOR_CLASS, ""))
+        found = self._ports.plugins.find_connector(config.get(CONNECTOR_CLASS, ""))
         try:
-            task_spec.topic_creation(found.connector_type, config, self._config)
+            task_spec.topic_creation(found.connector_type, config, self._ports.config)
         except ConfigError as error:
             raise StartFailed(str(error)) from error
         if instance is None:
@@ -154,10 +141,10 @@ class Actor:
     def _new_instance(self, name: str, config: Config, found: Found) -> ConnectorInstance:
         context = RuntimeConnectorContext(
             name,
-            StoreOffsetReader(lambda: self._open_offsets(name, instance.config, to_change=False), name),
+            StoreOffsetReader(lambda: self._ports.open_offsets(name, instance.config, to_change=False), name),
             lambda: self._loop.post(lambda: self._on_reconfigure(instance)),
             lambda error: self._loop.post(lambda: self._on_error(instance, error)),
-            lambda: task_spec.cluster_config(instance.config, self._config),
+            lambda: task_spec.cluster_config(instance.config, self._ports.config),
         )
         instance = ConnectorInstance(name, config, found, context)
         self._worker.connectors[name] = instance
@@ -187,16 +174,16 @@ class Actor:
 
     async def _start_task(self, task: TaskId) -> None:
         """A task that cannot be built is FAILED; the others start."""
-        connector = self._configs.view().require(task.connector)
+        connector = self._ports.configs.view().require(task.connector)
         self._worker.begun_tasks.add(task)
         generation = self._generation(task.connector)
         try:
-            config = (await self._secrets.look_up(connector.config)).config
+            config = (await self._ports.secrets.look_up(connector.config)).config
             limit = ConnectorConfig.parse(config).task_limit
             config_rules.check_task_count(connector.name, len(connector.tasks), limit)
-            own = (await self._secrets.look_up(connector.tasks[task.task])).config
-            target = self._configs.view().require(task.connector).target  # it may have changed meanwhile
-            spec = task_spec.build(task, config, own, target, self._config, self._plugins)
+            own = (await self._ports.secrets.look_up(connector.tasks[task.task])).config
+            target = self._ports.configs.view().require(task.connector).target  # it may have changed meanwhile
+            spec = task_spec.build(task, config, own, target, self._ports.config, self._ports.plugins)
         except Exception as error:
             self._worker.task_starts.attempts += 1
             self._worker.fail_task(task, trace_of(error))
@@ -227,12 +214,12 @@ class Actor:
     async def _generate(self, instance: ConnectorInstance) -> tuple[Config, ...] | None:
         """The task configs that the connector generates now; None if they are those that it has."""
         parsed = ConnectorConfig.parse(instance.config)
-        sink = self._plugins.connector_type(parsed.connector_class) is ConnectorType.SINK
+        sink = self._ports.plugins.connector_type(parsed.connector_class) is ConnectorType.SINK
         known = self._resolved[instance.name].secrets
         made = await instance.task_configs(parsed.tasks_max, sink)
         if not parsed.tasks_max_enforce and len(made) > parsed.tasks_max:
             log.warning("Connector made %d tasks, more than tasks.max=%d", len(made), parsed.tasks_max)
-        view = self._configs.view()
+        view = self._ports.configs.view()
         stored = view.require(instance.name).config
         configs = tuple(put_back(config, stored, known) for config in made)
         return configs if config_rules.task_configs_differ(view, instance.name, configs, parsed.task_limit) else None
