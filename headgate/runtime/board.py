@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from headgate.log import masked
 from headgate.model import ConnectorStatus, ConnectorType, State, Status, TaskId, TaskStatus
@@ -14,14 +15,14 @@ from headgate.runtime.ports import StatusStore
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
 class StatusBoard:
     """Writes from the herder's thread; reads from any. What it writes tells no secrets."""
 
-    def __init__(self, store: StatusStore, worker_id: str, generation: Callable[[], int] = lambda: 0) -> None:
-        """`generation` is the group's now: of two workers that claim a task, it tells who is right."""
-        self._store = store
-        self.worker_id = worker_id
-        self._generation = generation
+    _store: StatusStore
+    worker_id: str
+    _generation: Callable[[], int] = lambda: 0
+    """The group's now: of two workers that claim a task, it tells who is right."""
 
     def put(
         self, what: str | TaskId, event: InstanceEvent, trace: str | None = None, version: str | None = None

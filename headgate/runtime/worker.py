@@ -49,29 +49,21 @@ class Preflight(Protocol):
     def confirm_start(self, spec: TaskSpec) -> None: ...
 
 
+@dataclass(eq=False)
 class Worker:
-    def __init__(
-        self,
-        runner: TaskRunner,
-        board: StatusBoard,
-        graceful_timeout_s: float,
-        post: Post,
-        on_topic: Callable[[TaskId, str], None],
-        preflight: Preflight | None = None,
-    ) -> None:
-        self.connectors: dict[str, ConnectorInstance] = {}
-        self.tasks: dict[TaskId, LiveTask] = {}
-        self.begun: dict[str, Config] = {}
-        """Connectors that were begun here and not ended since, also those that could not be built; by what config."""
-        self.begun_tasks: set[TaskId] = set()
-        self.connector_starts = StartCounts()
-        self.task_starts = StartCounts()
-        self.post = post
-        self._runner = runner
-        self._board = board
-        self._graceful_timeout_s = graceful_timeout_s
-        self._on_topic = on_topic
-        self.preflight = preflight
+    _runner: TaskRunner
+    _board: StatusBoard
+    _graceful_timeout_s: float
+    post: Post
+    _on_topic: Callable[[TaskId, str], None]
+    preflight: Preflight | None = None
+    connectors: dict[str, ConnectorInstance] = field(default_factory=dict)
+    tasks: dict[TaskId, LiveTask] = field(default_factory=dict)
+    begun: dict[str, Config] = field(default_factory=dict)
+    """Connectors that were begun here and not ended since, also those that could not be built; by what config."""
+    begun_tasks: set[TaskId] = field(default_factory=set)
+    connector_starts: StartCounts = field(default_factory=StartCounts)
+    task_starts: StartCounts = field(default_factory=StartCounts)
 
     def has_begun(self, what: str | TaskId) -> bool:
         return what in (self.begun_tasks if isinstance(what, TaskId) else self.begun)
@@ -153,12 +145,12 @@ class Worker:
             self._on_topic(live.spec.id, topic)
 
 
+@dataclass(frozen=True, slots=True)
 class _Listener:
     """Carries the reports of one task instance to the herder's thread."""
 
-    def __init__(self, worker: Worker, live: LiveTask) -> None:
-        self._worker = worker
-        self._live = live
+    _worker: Worker
+    _live: LiveTask
 
     def _report(self, event: InstanceEvent, trace: str | None = None) -> None:
         self._worker.post(lambda: self._worker.on_task(self._live, event, trace))

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from headgate.model import LevelChange, PassingEvent, RestartRequest, TargetChange, TargetState
 from headgate.runtime.connector import in_thread
@@ -21,28 +22,24 @@ from headgate.runtime.loop import HerderLoop
 log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class ConfigReconciler:
     """`carried_out` is the snapshot that this worker lives by."""
 
-    def __init__(
-        self,
-        loop: HerderLoop,
-        configs: SharedConfigs,
-        holdings: GroupHoldings,
-        rebalance: Callable[[int], None],
-        set_level: Callable[[str, str], None],
-    ) -> None:
-        """`rebalance` asks for one that knows the config topic up to an offset."""
-        self._loop = loop
-        self._configs = configs
-        self._holdings = holdings
-        self._rebalance = rebalance
-        self._set_level = set_level
-        self._turn = asyncio.Lock()
-        self._due = False
-        self._passed: dict[str, list[TargetState]] = {}
-        """By connector: the states that have been wanted of it, one after the other, and are not carried out yet."""
-        self.carried_out: ConfigSnapshot = configs.state()
+    _loop: HerderLoop
+    _configs: SharedConfigs
+    _holdings: GroupHoldings
+    _rebalance: Callable[[int], None]
+    """Asks for one that knows the config topic up to an offset."""
+    _set_level: Callable[[str, str], None]
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _due: bool = False
+    _passed: dict[str, list[TargetState]] = field(default_factory=dict)
+    """By connector: the states that have been wanted of it, one after the other, and are not carried out yet."""
+    carried_out: ConfigSnapshot = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.start()
 
     def start(self) -> None:
         """What was there before is nobody's news."""
