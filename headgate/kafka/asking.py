@@ -19,7 +19,6 @@ log = logging.getLogger(__name__)
 
 _EVERY_SECOND: Final = Backoff(1.0)
 
-_STEPS: Final = 64
 _MOMENT_S: Final = 0.1
 
 PASSING: Final = frozenset(

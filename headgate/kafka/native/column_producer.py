@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import CFUNCTYPE, byref, c_char_p, c_int, c_void_p, cast
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
@@ -18,9 +18,6 @@ from headgate.kafka.native import calls as native
 from headgate.kafka.native.calls import Message
 from headgate.kafka.native.columns import Arguments, address
 from headgate.kafka.native.rows import QUEUE_FULL
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger(__name__)
 
