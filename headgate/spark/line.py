@@ -7,15 +7,18 @@ that is made for this one process and that residents pin.
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import hmac
 import os
 import socket
 import ssl
 import struct
 import tempfile
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 _GREETING_S: Final = 10.0
 _NONCE: Final = 16
@@ -24,6 +27,12 @@ _LENGTH: Final = struct.Struct(">Q")
 _NUMBER: Final = struct.Struct(">Q")
 _ONE_WRITE: Final = 64 * 1024
 """What is not larger goes out with its length in one packet."""
+_MOST: Final = 2**31 - 1
+"""A frame that says it is larger is no frame: whoever sends it has lost count."""
+_RECORDS: Final = 256 * 1024
+"""So much is encrypted, or decrypted, at once."""
+_SILENT_S: Final = 60
+"""A machine that says nothing for so long, although it was asked, is gone. A process says itself that it ends."""
 
 
 class NotOurs(Exception):
@@ -33,9 +42,16 @@ class NotOurs(Exception):
 class Line:
     """One thread sends, one receives. Both raise OSError when the other end is gone."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
+    def __init__(self, connection: socket.socket, tls: ssl.SSLContext | None = None, server: bool = False) -> None:
+        """With `tls`, raises OSError when the other end will not have it."""
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _SILENT_S // 4)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _SILENT_S // 4)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _SILENT_S * 1000)
+        self._connection: socket.socket | _Encrypted = connection
+        if tls is not None:
+            self._connection = _Encrypted(connection, tls, server)
 
     def send(self, data: bytes) -> None:
         head = _LENGTH.pack(len(data))
@@ -50,7 +66,14 @@ class Line:
         head = self._exactly(_LENGTH.size)
         if head is None:
             return None
-        return self._exactly(_LENGTH.unpack(head)[0])
+        size: int = _LENGTH.unpack(head)[0]
+        if size > _MOST:
+            raise OSError(errno.EMSGSIZE, f"A frame of {size} bytes is announced")
+        return self._exactly(size)
+
+    def settimeout(self, seconds: float | None) -> None:
+        """How long to wait for the other end before TimeoutError; None: for ever."""
+        self._connection.settimeout(seconds)
 
     def close(self) -> None:
         """Whoever waits in `receive`, at either end, gets None or an OSError."""
@@ -69,6 +92,67 @@ class Line:
         return data
 
 
+class _Encrypted:
+    """TLS on a socket, for two threads. An SSLSocket is not made for one that sends while another receives: Python 3.11
+    leaves OpenSSL's state unguarded, 3.13.6 has the sender wait for the receiver. Here, nobody waits with the lock."""
+
+    def __init__(self, connection: socket.socket, context: ssl.SSLContext, server: bool) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=server)
+        self._shake_hands()
+
+    def _shake_hands(self) -> None:
+        done = False
+        while not done:
+            try:
+                self._tls.do_handshake()
+                done = True
+            except ssl.SSLWantReadError:
+                pass
+            finally:  # also what is wrong with the other end
+                self._connection.sendall(self._outgoing.read())
+            if not done and not self._fill():
+                raise ConnectionResetError("The other end has closed the line while it was being encrypted")
+
+    def sendall(self, data: bytes) -> None:
+        view = memoryview(data)
+        for start in range(0, len(data), _RECORDS):
+            with self._lock:
+                self._tls.write(view[start : start + _RECORDS])
+                encrypted = self._outgoing.read()
+            self._connection.sendall(encrypted)
+
+    def recv_into(self, buffer: memoryview) -> int:
+        while True:
+            with self._lock, suppress(ssl.SSLWantReadError):
+                try:
+                    count: Any = self._tls.read(len(buffer), buffer)
+                    return int(count)
+                except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+                    return 0
+            if not self._fill():
+                return 0
+
+    def _fill(self) -> bool:
+        """Waits for more; whether there is more to come."""
+        encrypted = self._connection.recv(_RECORDS)
+        if encrypted:
+            with self._lock:
+                self._incoming.write(encrypted)
+        return bool(encrypted)
+
+    def settimeout(self, seconds: float | None) -> None:
+        self._connection.settimeout(seconds)
+
+    def shutdown(self, how: int) -> None:
+        self._connection.shutdown(how)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
 @dataclass(frozen=True, slots=True)
 class Invitation:
     """What a resident needs to be let in. Plain: it travels in the closure of a Spark task."""
@@ -83,37 +167,46 @@ class Invitation:
 
     def accept(self) -> Line:
         """At the resident's end. Raises OSError, NotOurs."""
-        connection = socket.create_connection((self.host, self.port), _GREETING_S)
+        context = None
         if self.certificate is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             context.check_hostname = False  # it is pinned: there is no other of this name
             context.load_verify_locations(cadata=self.certificate)
-            connection = context.wrap_socket(connection)
-        line = Line(connection)
-        theirs = _received(line, _NONCE)
-        ours, number = os.urandom(_NONCE), _NUMBER.pack(self.number)
-        line.send(ours + number + _proof(self.secret, b"resident", theirs, ours, number))
-        if not hmac.compare_digest(_received(line, _PROOF), _proof(self.secret, b"driver", ours, theirs)):
-            raise NotOurs("The driver does not know the secret of its residents")
-        connection.settimeout(None)
+        connection = socket.create_connection((self.host, self.port), _GREETING_S)
+        with _closed_on_error(connection):
+            line = Line(connection, context)
+            theirs = _received(line, _NONCE)
+            ours, number = os.urandom(_NONCE), _NUMBER.pack(self.number)
+            line.send(ours + number + _proof(self.secret, b"resident", theirs, ours, number))
+            if not hmac.compare_digest(_received(line, _PROOF), _proof(self.secret, b"driver", ours, theirs)):
+                raise NotOurs("The driver does not know the secret of its residents")
+            line.settimeout(None)
         return line
 
 
 def greeted(connection: socket.socket, secret: bytes, tls: ssl.SSLContext | None) -> tuple[int, Line]:
-    """At the driver's end: which resident this is. Raises OSError, NotOurs."""
-    connection.settimeout(_GREETING_S)
-    if tls is not None:
-        connection = tls.wrap_socket(connection, server_side=True)
-    line = Line(connection)
-    ours = os.urandom(_NONCE)
-    line.send(ours)
-    said = _received(line, _NONCE + _NUMBER.size + _PROOF)
-    theirs, number, proof = said[:_NONCE], said[_NONCE:-_PROOF], said[-_PROOF:]
-    if not hmac.compare_digest(proof, _proof(secret, b"resident", ours, theirs, number)):
-        raise NotOurs("Somebody who is no resident of this worker has called")
-    line.send(_proof(secret, b"driver", theirs, ours))
-    connection.settimeout(None)
+    """At the driver's end: which resident this is. Raises OSError, NotOurs, and has closed the connection then."""
+    with _closed_on_error(connection):
+        connection.settimeout(_GREETING_S)
+        line = Line(connection, tls, server=True)
+        ours = os.urandom(_NONCE)
+        line.send(ours)
+        said = _received(line, _NONCE + _NUMBER.size + _PROOF)
+        theirs, number, proof = said[:_NONCE], said[_NONCE:-_PROOF], said[-_PROOF:]
+        if not hmac.compare_digest(proof, _proof(secret, b"resident", ours, theirs, number)):
+            raise NotOurs("Somebody who is no resident of this worker has called")
+        line.send(_proof(secret, b"driver", theirs, ours))
+        line.settimeout(None)
     return _NUMBER.unpack(number)[0], line
+
+
+@contextmanager
+def _closed_on_error(connection: socket.socket) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _received(line: Line, size: int) -> bytes:

@@ -21,12 +21,15 @@ class Reside:
 
         line = self.invitation.accept()
         count = 0
-        gc.collect()
-        gc.freeze()  # what was imported stays
-        while (blob := line.receive()) is not None:
-            with uncollected():
-                line.send(run(blob))
-            count += 1
+        try:
+            gc.collect()
+            gc.freeze()  # what was imported stays
+            while (blob := line.receive()) is not None:
+                with uncollected():
+                    line.send(run(blob))
+                count += 1
+        finally:
+            line.close()
         yield count
 
 

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _END_S: Final = 2.0
+_PAUSE_S: Final = 1.0
+"""After something went wrong that nobody has thought of."""
+_MEASURE_S: Final = 5.0
+"""How often a cluster is asked for its slots while work waits."""
 _STOPPING: Final = "The worker is shutting down"
 
 
@@ -74,7 +78,9 @@ class Residents:
         if settings.encrypted:
             self._certificate, self._tls = own_certificate()
         self._condition = threading.Condition()
+        self._settings = settings
         self._pool = Pool(settings)
+        self._measured = 0.0
         self._submissions: dict[Blob, _Submission] = {}
         self._lines: dict[int, list[Line]] = {}
         """By number of the resident. Behind the first: copies that Spark has made by speculation. They get no work, but
@@ -91,16 +97,23 @@ class Residents:
         """What waits or is under way fails."""
         with self._condition:
             self._stopping = True
-            left = self._pool.clear()
+            self._pool.clear()
+            left = list(self._submissions)
             lines = [line for each in self._lines.values() for line in each]
             self._condition.notify_all()
-        if self._listener is not None:
-            self._listener.close()
         for line in lines:
             line.close()
         self._fail(left, EngineUnavailable(_STOPPING))
+        until = time.monotonic() + _END_S
+        if self._keeper.is_alive():
+            self._keeper.join(_END_S)
+        if self._listener is not None:
+            with suppress(OSError):
+                self._listener.shutdown(socket.SHUT_RDWR)  # wakes who waits for calls; closing alone does not
+            self._listener.close()
         for job in self._jobs:
-            job.join(_END_S)
+            if job.is_alive():
+                job.join(max(until - time.monotonic(), 0.0))
 
     def submit(self, task: TaskId, blobs: Sequence[bytes]) -> Future[list[Packed]]:
         """The results of `blobs`, in their order. They may run side by side."""
@@ -113,11 +126,10 @@ class Residents:
                 submission.fail(EngineUnavailable(_STOPPING))
                 return submission.done
             self._submissions |= dict.fromkeys(added, submission)
-            given = self._pool.add(added, now)
+            frames = self._frames(self._pool.add(added, now))
             if self._pool.waits:
                 self._condition.notify_all()
-        for resident in given:
-            self._send(resident)
+        _send(frames)
         return submission.done
 
     def cancel(self, task: TaskId) -> None:
@@ -125,6 +137,7 @@ class Residents:
         done."""
         with self._condition:
             dropped, condemned = self._pool.cancel(task)
+            self._condition.notify_all()
         self._fail(dropped, EngineUnavailable(f"What {task} had submitted was cancelled"))
         for each in condemned:
             self._session.cancel(_group(each))
@@ -136,12 +149,10 @@ class Residents:
 
     # --- one resident's line ------------------------------------------------------------------------------------------
 
-    def _send(self, resident: Resident) -> None:
-        with self._condition:
-            blob, lines = resident.blob, self._lines.get(resident.number)
-        if blob is not None and lines:
-            with suppress(OSError):  # it died: whoever listens to its line knows, too
-                lines[0].send(blob.data)
+    def _frames(self, given: Iterable[Resident]) -> list[tuple[Line, bytes]]:
+        """To be sent when the lock is free, on the line that a resident has now: if it dies meanwhile and calls again,
+        it may have been given something else."""
+        return [(self._lines[each.number][0], each.blob.data) for each in given if each.blob is not None]
 
     def _listen(self, connection: socket.socket, caller: str) -> None:
         """In a thread for each line, from the greeting to its end."""
@@ -149,39 +160,42 @@ class Residents:
             number, line = greeted(connection, self._secret, self._tls)
         except (OSError, NotOurs) as error:
             log.warning("A call from %s was refused: %s", caller, error)
-            connection.close()
             return
         resident = self._seated(number, line)
-        while resident is not None:
-            try:
-                result = line.receive()
-            except OSError:
-                result = None
-            if result is None:
-                self._on_death(resident)
-                return
-            self._on_result(resident, result)
+        if resident is None:
+            return
+        try:
+            while (result := line.receive()) is not None:
+                self._on_result(resident, result)
+        except OSError as error:
+            log.debug("The line of a resident broke: %s", error)
+        except Exception:
+            log.exception("What a resident said could not be taken; it is given up")
+        self._on_death(resident)
 
     def _seated(self, number: int, line: Line) -> Resident | None:
         with self._condition:
-            if self._stopping or number not in self._pool.residents:
+            known = self._pool.residents.get(number)
+            if self._stopping or known is None or known.condemned:
                 line.close()
                 return None
             self._lines.setdefault(number, []).append(line)
             resident, given = self._pool.seat(number, time.monotonic())
+            frames = self._frames([known] if given else [])
             self._condition.notify_all()
-        if resident is not None and given:
-            self._send(resident)
+        _send(frames)
         return resident
 
     def _on_result(self, resident: Resident, result: Packed) -> None:
         with self._condition:
             blob, given = self._pool.done(resident, time.monotonic())
+            frames = self._frames(given)
+            if resident.condemned:  # whether Spark ends its job in time or not: it gets no work any more
+                self._hang_up(resident)
             submission = self._submissions.pop(blob, None) if blob is not None else None
         if blob is not None and submission is not None:
             submission.give(blob.index, result)
-        if given:
-            self._send(resident)
+        _send(frames)
 
     def _on_death(self, resident: Resident) -> None:
         with self._condition:
@@ -198,42 +212,85 @@ class Residents:
     # --- the thread that keeps the pool -------------------------------------------------------------------------------
 
     def _keep(self) -> None:
-        while True:
-            with self._condition:
-                self._condition.wait(self._pool.patience(time.monotonic()))
-                if self._stopping:
-                    return
-                now = time.monotonic()
-                culprits = self._pool.judge(now)
-                for resident in self._pool.superfluous(now):
-                    # A closed line ends the Spark task and frees its slot: so Spark's dynamic allocation works.
-                    self._hang_up(resident)
-                wanted = self._pool.wants_more(now)
-            for blob in culprits:
-                self._fail([blob], _culprit(blob))
-            if wanted:
-                self._begin()
+        while not self._stopping:
+            try:
+                self._look_after()
+            except Exception:
+                log.exception("The pool of residents could not be looked after; it is tried again")
+                self._wait(_PAUSE_S)
+
+    def _look_after(self) -> None:
+        """Does what there is to do, or else waits until there is something."""
+        with self._condition:
+            now = time.monotonic()
+            culprits = self._pool.judge(now)
+            frames = self._frames(self._pool.share(now))
+            evicted = self._pool.evict(now)
+            superfluous = self._pool.superfluous(now)
+            for resident in superfluous:
+                # A closed line ends the Spark task and frees its slot: so Spark's dynamic allocation works.
+                self._hang_up(resident)
+            wanted = self._pool.wants_more(now)
+            measure = self._pool.waits and not self._settings.most and now >= self._measured + _MEASURE_S
+            if not (culprits or frames or evicted or superfluous or wanted or measure or self._stopping):
+                self._condition.wait(self._patience(now))
+        for blob in culprits:
+            self._fail([blob], _culprit(blob))
+        if evicted is not None:
+            self._session.cancel(_group(evicted))
+        if frames:
+            _send_aside(frames)
+        if wanted:
+            self._begin()
+        elif measure:
+            self._measured = now
+            with suppress(EngineUnavailable):  # then there will be another cluster to measure
+                self._measure(self._session.context(lambda: True))
+
+    def _patience(self, now: float) -> float | None:
+        patience = self._pool.patience(now)
+        if not self._pool.waits or self._settings.most:
+            return patience
+        return _MEASURE_S if patience is None else min(patience, _MEASURE_S)
+
+    def _measure(self, context: SparkContext) -> None:
+        """A cluster's executors come one by one, after their driver."""
+        self._measured = time.monotonic()
+        slots = context.defaultParallelism
+        with self._condition:
+            self._pool.settings = self._settings.on(slots)
 
     def _begin(self) -> None:
         """Starts one more. Waits for Spark."""
         try:
             context = self._session.context(lambda: self._stopping)
-            conf = context.getConf()
-            port = self._port(conf.get("spark.driver.bindAddress") or conf.get("spark.driver.host"))
-        except (EngineUnavailable, OSError, OverflowError) as error:
-            self._on_failed_start(error)
+        except EngineUnavailable as error:
+            self._on_failed_start(error, hopeless=True)
             return
+        try:
+            self._begin_on(context)
+        except Exception as problem:
+            self._on_failed_start(self._session.explain(problem))
+
+    def _begin_on(self, context: SparkContext) -> None:
+        conf = context.getConf()
+        port = self._port(conf.get("spark.driver.bindAddress") or conf.get("spark.driver.host"))
+        host = self._settings.host or conf.get("spark.driver.host") or "127.0.0.1"
+        self._measure(context)
         with self._condition:
             if self._stopping:
                 return
-            settings = self._pool.settings = self._pool.settings.on(context.defaultParallelism)
             resident = self._pool.begin(time.monotonic())
-        host = settings.host or conf.get("spark.driver.host") or "127.0.0.1"
         invitation = Invitation(host, port, resident.number, self._secret, self._certificate)
         job = threading.Thread(target=self._live, args=(context, resident, invitation), name=_group(resident))
         job.daemon = True
         self._jobs = [*(each for each in self._jobs if each.is_alive()), job]
-        job.start()
+        try:
+            job.start()
+        except RuntimeError:  # no thread could be had
+            with self._condition:
+                self._pool.end(resident)
+            raise
 
     def _port(self, driver: str | None) -> int:
         """Where residents call: listened at from the first one on."""
@@ -246,12 +303,20 @@ class Residents:
         return port
 
     def _answer(self, listener: socket.socket) -> None:
-        while True:
+        while not self._stopping:
             try:
                 connection, (caller, *_) = listener.accept()
-            except OSError:
-                return  # it was closed
-            threading.Thread(target=self._listen, args=(connection, caller), name="resident-line", daemon=True).start()
+                thread = threading.Thread(target=self._listen, args=(connection, caller), name="resident-line")
+                thread.daemon = True
+                thread.start()
+            except (OSError, RuntimeError) as error:  # it was closed, or no file or thread could be had
+                if not self._stopping:
+                    log.error("A call of a resident could not be answered: %s", error)
+                    self._wait(_PAUSE_S)
+
+    def _wait(self, seconds: float) -> None:
+        with self._condition:
+            self._condition.wait_for(lambda: self._stopping, seconds)
 
     def _live(self, context: SparkContext, resident: Resident, invitation: Invitation) -> None:
         """The life of a resident, in a thread of its own: Spark ties jobs to threads."""
@@ -263,19 +328,20 @@ class Residents:
             error = self._session.explain(problem)
         with self._condition:
             wanted = self._pool.end(resident)
+            self._hang_up(resident)  # its machine may be lost without a word
             self._condition.notify_all()
         if error is None or wanted or self._stopping:
             return
-        if resident.called or isinstance(error, EngineUnavailable):
+        if resident.calls:
             log.info("The Spark job of a resident ended: %s", _short(error))
         else:
             self._on_failed_start(error)
 
-    def _on_failed_start(self, error: Exception) -> None:
-        """Tried again, later and later; whoever waits meanwhile is told when it comes to nothing."""
-        told = isinstance(error, EngineUnavailable)
+    def _on_failed_start(self, error: Exception, hopeless: bool = False) -> None:
+        """Tried again, later and later; whoever waits meanwhile is told when it comes to nothing, or is `hopeless`."""
         with self._condition:
-            delay, given_up = self._pool.fail(time.monotonic(), hopeless=told)
+            delay, given_up = self._pool.fail(time.monotonic(), hopeless)
+            self._condition.notify_all()
         if self._stopping:
             return
         if not isinstance(error, EngineUnavailable):
@@ -291,6 +357,23 @@ class Residents:
         for each in submissions - {None}:
             assert each is not None
             each.fail(error)
+
+
+def _send(frames: Iterable[tuple[Line, bytes]]) -> None:
+    for line, data in frames:
+        try:
+            line.send(data)
+        except Exception as error:  # whoever listens to this line sees its end
+            log.debug("A resident could not be given a blob: %s", error)
+            line.close()
+
+
+def _send_aside(frames: list[tuple[Line, bytes]]) -> None:
+    """For who must not wait for a slow line."""
+    try:
+        threading.Thread(target=_send, args=(frames,), name="resident-frames", daemon=True).start()
+    except RuntimeError:  # no thread could be had
+        _send(frames)
 
 
 def _group(resident: Resident) -> str:

@@ -15,6 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from headgate.backoff import Backoff
 from headgate.jars.archive import ClassArchive
 from headgate.model import EngineUnavailable
 from headgate.spark import jvm
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_RETRY_MOST_S: Final = 60.0
+_RETRY: Final = Backoff(1.0, 2.0, 60.0)
 _SHORT_LIFE_S: Final = 60.0
 _ARCHIVE_S: Final = 60.0
 """The first JVM writes its class data archive when it ends."""
+_NOTICE_S: Final = 1.0
+"""After so long it is known whether it was the JVM's end that broke a connection."""
 _TRIES: Final = 5
 """So many short lives or failed starts in a row, and whoever waits is told."""
 
@@ -90,13 +93,16 @@ class Session:
             context, self._context = self._context, None
             self._condition.notify_all()
         if context is not None:
-            try:
-                context.stop()
-            except Exception as error:  # its JVM went first, e.g. because the whole group of processes was told to end
-                log.info("The Spark session was gone already: %s", error)
-            jvm.forget(_ARCHIVE_S)
-            if self._archive is not None:
-                self._archive.keep()
+            self._end(context)
+
+    def _end(self, context: SparkContext) -> None:
+        try:
+            context.stop()
+        except Exception as error:  # its JVM went first, e.g. because the whole group of processes was told to end
+            log.info("The Spark session was gone already: %s", error)
+        jvm.forget(_ARCHIVE_S)
+        if self._archive is not None:
+            self._archive.keep()
 
     def explain(self, error: Exception) -> Exception:
         """What an exception out of a Spark call really means: the session's end, or what it says."""
@@ -104,7 +110,10 @@ class Session:
 
         if isinstance(error, EngineUnavailable):
             return error
-        lost = isinstance(error, Py4JNetworkError | ConnectionError | EOFError)
+        lost = isinstance(error, Py4JNetworkError)
+        if isinstance(error, ConnectionError | EOFError):  # of the line to the JVM, or of the caller's own
+            with self._condition:
+                lost = self._condition.wait_for(lambda: self._context is None, _NOTICE_S)
         if lost or (not isinstance(error, Py4JJavaError) and not self._lives()):
             return EngineUnavailable(self._last_death or "The connection to the Spark driver JVM was lost")
         return error
@@ -135,11 +144,21 @@ class Session:
     # --- the thread that keeps a session alive ------------------------------------------------------------------------
 
     def _keep(self) -> None:
+        try:
+            self._keep_one()
+        except Exception as error:
+            log.exception("There will be no Spark session any more")
+            with self._condition:
+                self._context, self._problem = None, EngineUnavailable(f"Spark cannot be kept running: {error}")
+                self._condition.notify_all()
+
+    def _keep_one(self) -> None:
         troubles = 0
         while not self._stopping:
             began = time.monotonic()
             try:
                 context = self._create()
+                version = context.version  # asks the JVM, which may be gone already
             except Exception as error:
                 jvm.forget()
                 if not self._stopping:
@@ -147,13 +166,14 @@ class Session:
                     never = self._last_death is None
                     self._wait_to_retry(f"Spark could not be started: {error}", troubles, never or troubles >= _TRIES)
                 continue
-            log.info("Spark %s is ready on %s after %.1f s", context.version, context.master, time.monotonic() - began)
+            log.info("Spark %s is ready on %s after %.1f s", version, context.master, time.monotonic() - began)
             with self._condition:
-                if self._stopping:
-                    context.stop()
-                    return
-                self._context = context
+                if not (late := self._stopping):
+                    self._context = context
                 self._condition.notify_all()
+            if late:
+                self._end(context)
+                return
             reason = self._wait_for_death()
             if not self._stopping:
                 troubles = troubles + 1 if time.monotonic() - began < _SHORT_LIFE_S else 0
@@ -163,6 +183,8 @@ class Session:
         from pyspark import SparkContext
 
         gateway: Any = SparkContext._gateway
+        if gateway is None:  # it was stopped and forgotten at once
+            return "The Spark driver JVM was ended"
         code = gateway.proc.wait()
         return f"The Spark driver JVM (pid {gateway.proc.pid}) ended with exit code {code}"
 
@@ -170,6 +192,7 @@ class Session:
         self._last_death = reason
         with self._condition:
             self._context = None
+            self._condition.notify_all()
         jvm.forget()
         if troubles:
             self._wait_to_retry(reason, troubles, troubles >= _TRIES)
@@ -178,7 +201,7 @@ class Session:
 
     def _wait_to_retry(self, reason: str, troubles: int, hopeless: bool) -> None:
         """`hopeless`: those who wait are told, and so are those who come meanwhile."""
-        delay = min(2.0 ** (troubles - 1), _RETRY_MOST_S)
+        delay = _RETRY.after(troubles)
         log.error("%s; trying again in %.0f s", reason, delay)
         with self._condition:
             self._problem = EngineUnavailable(reason) if hopeless else None

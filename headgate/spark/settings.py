@@ -6,9 +6,10 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
-from headgate.api.config import INT, LONG, LOW, MEDIUM, STRING, ConfigDef, Key, at_least
+from headgate.api.config import INT, LONG, LOW, MEDIUM, STRING, ConfigDef, Key, all_of, at_least
+from headgate.api.errors import ConfigError
 
 DEFAULTS: Final[Mapping[str, str]] = {
     "spark.app.name": "headgate",
@@ -30,6 +31,12 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "spark.sql.ui.retainedExecutions": "20",
 }
 
+
+def _at_most_a_port(name: str, value: Any) -> None:
+    if value > 65535:
+        raise ConfigError.invalid(name, value, "Value must be a port, at most 65535")
+
+
 KEYS: Final = ConfigDef(
     Key("headgate.residents.min", INT, 1, at_least(0), LOW, "Spark tasks that stay although there is no work."),
     Key("headgate.residents.max", INT, 0, at_least(0), MEDIUM,
@@ -39,10 +46,11 @@ KEYS: Final = ConfigDef(
         "Where executors reach this worker; spark.driver.host if absent."),
     Key("headgate.residents.bind.host", STRING, None, None, LOW,
         "Address to listen at; spark.driver.bindAddress, or else spark.driver.host, if absent."),
-    Key("headgate.residents.port", INT, 0, at_least(0), LOW, "Port to listen at; 0: any that is free."),
+    Key("headgate.residents.port", INT, 0, all_of(at_least(0), _at_most_a_port), LOW,
+        "Port to listen at; 0: any that is free."),
 )  # fmt: skip
 
-_LOCAL: Final = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:,\s*(?P<tries>\d+))?\])?")
+_LOCAL: Final = re.compile(r"local(?:\[(?P<cores>\d+|\*)(?:\s*,\s*(?P<tries>\d+))?\])?")
 _PER_CORE: Final = 4
 _ENCRYPTION: Final = ("spark.network.crypto.enabled", "spark.ssl.enabled", "spark.ssl.rpc.enabled")
 
@@ -63,7 +71,8 @@ class ResidentSettings:
     def on(self, parallelism: int) -> ResidentSettings:
         """On a cluster with so many slots: half of them are left to jobs."""
         half = max(1, parallelism // 2)
-        return replace(self, most=self.most or half, quick=min(self.quick or half, self.most or half))
+        most = self.most or max(half, self.least)
+        return replace(self, most=most, quick=min(self.quick or half, most))
 
 
 def on_this_machine(master: str) -> bool:
@@ -85,13 +94,18 @@ def settings_of(raw: Mapping[str, str]) -> tuple[dict[str, str], ResidentSetting
         port=given["headgate.residents.port"],
         encrypted=any(spark.get(key, "false").lower() == "true" for key in _ENCRYPTION),
     )
+    if 0 < residents.most < residents.least:
+        reason = f"Value must be at most that of headgate.residents.max, {residents.most}"
+        raise ConfigError.invalid("headgate.residents.min", residents.least, reason)
     local = _LOCAL.fullmatch(spark["spark.master"])
     if local is None:
         if "spark.driver.host" not in raw:
             del spark["spark.driver.host"]  # executors elsewhere must find the driver
         return spark, residents
     cores = len(os.sched_getaffinity(0)) if local["cores"] == "*" else int(local["cores"] or 1)
-    most = residents.most or cores * _PER_CORE
+    if not cores:
+        raise ConfigError.invalid("spark.master", spark["spark.master"], "There must be a core at least")
+    most = residents.most or max(cores * _PER_CORE, residents.least)
     spark["spark.master"] = f"local[{cores + most},{local['tries'] or 1}]"
     spark.setdefault("spark.default.parallelism", str(cores))
     return spark, replace(residents, most=most, quick=min(cores, most))

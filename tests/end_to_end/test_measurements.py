@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -52,7 +53,9 @@ def test_records_are_counted_on_their_way_and_forgotten_with_their_task(
 def test_the_session_is_what_the_design_says(client: Client, worker: StandaloneWorker) -> None:
     session = worker.engine.session()
     context = session.sparkContext
-    assert context.master == "local[*,4]"
+    cores = len(os.sched_getaffinity(0))
+    assert context.master == f"local[{cores + 4 * cores},4]"  # for jobs, and on top for residents
+    assert context.defaultParallelism == cores
     assert session.conf.get("spark.scheduler.mode") == "FAIR"
     assert session.conf.get("spark.python.unix.domain.socket.enabled") == "true"
     assert context.pythonExec == sys.executable
@@ -66,8 +69,8 @@ def test_loggers_can_be_listed_and_set(client: Client) -> None:
     assert "root" in client.call("GET", "/admin/loggers", 200)
 
 
-def test_every_ride_carries_whoever_is_ready(client: Client, name: str, topic: str, tmp_path: Path) -> None:
-    """Twenty connectors share one topic and their rides; each line arrives once."""
+def test_many_connectors_share_the_residents(client: Client, name: str, topic: str, tmp_path: Path) -> None:
+    """Twenty connectors share one topic; each line arrives once."""
     for number in range(20):
         (tmp_path / f"{number}.txt").write_text(f"from {number}\n")
         client.create(f"{name}-{number}", source_config(tmp_path / f"{number}.txt", topic))

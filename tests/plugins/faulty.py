@@ -205,3 +205,16 @@ class PatientTransform(Transform[Any]):
         if record.value == "later" and Path(self.settings["while"]).exists():
             raise RetriableError("come back later")
         return record
+
+
+class WaitingTransform(Transform[Any]):
+    """Waits while a file exists, as one does that asks a service which does not answer; says so beside the file."""
+
+    config = ConfigDef(Key("while", STRING, doc="The file."))
+
+    def apply(self, record: Any) -> Any:
+        gate = Path(self.settings["while"])
+        while gate.exists():
+            gate.with_suffix(".waits").touch()
+            time.sleep(0.02)
+        return record
