@@ -58,9 +58,16 @@ class Messages:
         """Only these columns."""
         import pyarrow as pa
 
-        fields = [field for field in schema() if field.name in needed]
-        arrays = [pa.array(list(map(_COLUMNS[field.name], self._messages)), field.type) for field in fields]
-        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+        wanted = _part_of_schema(needed)
+        arrays = [pa.array(list(map(_COLUMNS[field.name], self._messages)), field.type) for field in wanted]
+        return pa.Table.from_arrays(arrays, schema=wanted)
+
+
+@cache
+def _part_of_schema(needed: frozenset[str]) -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema([field for field in schema() if field.name in needed])
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -52,7 +53,8 @@ class Produced(NamedTuple):
     headers: list[tuple[str, bytes | None]] | None
 
 
-def table_schema(columns: Sequence[str]) -> pa.Schema:
+@cache
+def table_schema(columns: tuple[str, ...]) -> pa.Schema:
     return pa.schema([TABLE.field(name) for name in columns])
 
 
@@ -95,12 +97,20 @@ def _structs(headers: Sequence[tuple[str, bytes | None]] | None) -> list[dict[st
     return headers and [{"key": key, "value": value} for key, value in headers]  # type: ignore[return-value]
 
 
+_FEW: Final = 50
+"""Up to so many rows, Python is quicker than the calls of Arrow's functions."""
+
+
 def text_column(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Bytes as strings, all at once when all are UTF-8; U+FFFD stands for what is not."""
+    """Bytes as strings, all at once when they are many and all are UTF-8; U+FFFD stands for what is not."""
     try:
-        return column.cast(pa.string())
+        return column.cast(pa.string()) if len(column) > _FEW else _decoded(column)
     except pa.ArrowInvalid:
-        return pa.array([None if data is None else decode_utf8(data) for data in column.to_pylist()], pa.string())
+        return _decoded(column)
+
+
+def _decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return pa.array([None if data is None else decode_utf8(data) for data in column.to_pylist()], pa.string())
 
 
 def numbered(count: int) -> pa.Array:
@@ -119,6 +129,10 @@ def rows(batch: Batch, columns: Sequence[str], absent: Sequence[Any]) -> Iterato
     return zip(*lists, strict=True)
 
 
+_IPC: Final = pa.ipc.IpcWriteOptions()
+"""The defaults; without it, pyarrow asks the environment for them each time."""
+
+
 def to_ipc(batch: Batch) -> bytes:
     sink = pa.BufferOutputStream()
     write_ipc(batch, sink)
@@ -127,7 +141,7 @@ def to_ipc(batch: Batch) -> bytes:
 
 def write_ipc(batch: Batch, file: Any) -> None:
     """To a stream of pyarrow's."""
-    with pa.ipc.new_stream(file, batch.schema) as writer:
+    with pa.ipc.new_stream(file, batch.schema, options=_IPC) as writer:
         writer.write(batch)
 
 

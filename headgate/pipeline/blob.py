@@ -76,6 +76,9 @@ class Job:
     shelf: Shelf | None = None
     """Where to put the result, if it is large."""
 
+    def __reduce__(self) -> tuple[Any, ...]:  # what dataclasses make of it is five times as slow, for every batch
+        return Job, (self.chain, self.work, self.payload, self.retry, self.shelf)
+
 
 @dataclass(frozen=True, slots=True)
 class Rest:
@@ -112,6 +115,10 @@ class Result:
     failures: tuple[Failure, ...] = ()
     """Those that were left out, or the one that was not tolerated."""
     rest: Rest | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = self.payload, self.error, self.error_type, self.seconds, self.count, self.failures, self.rest
+        return Result, given
 
     def table(self) -> pa.Table:
         """Of a job that gives a table: slim PRODUCED of a source, the columns of a sink's output. Raises JobFailed."""

@@ -38,7 +38,7 @@ class RowProducer:
         translated = translate(ClientKind.PRODUCER, {**config, "enable.idempotence": "true"})
         if translated.ignored:
             log.info("Producer settings without meaning here are ignored: %s", ", ".join(translated.ignored))
-        settings = {"linger.ms": 5, **translated.config}
+        settings = {"linger.ms": 5, "socket.nagle.disable": True, **translated.config}
         timeout_ms = int(settings.get("transaction.timeout.ms", 60_000))
         self.timeout = timeout_ms / 1000
         """Seconds that the broker gives a transaction."""

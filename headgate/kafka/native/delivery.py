@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_FAST: Final = {"queue.buffering.max.messages": 1_000_000, "linger.ms": 5, "socket.nagle.disable": True}
 _PURGED: Final = (-152, -151)
 _TOO_LARGE: Final = 10
 _INVALID_TOPIC: Final = 17
@@ -51,7 +52,7 @@ class Delivery:
         translated = translate(ClientKind.PRODUCER, config)
         if translated.ignored:
             log.info("Producer settings without meaning here are ignored: %s", ", ".join(translated.ignored))
-        settings = {**QUIET, "queue.buffering.max.messages": 1_000_000, "linger.ms": 5, **translated.config}
+        settings = {**QUIET, **_FAST, **translated.config}
         # Only failures are reported: what has left the queue without one has arrived.
         settings["delivery.report.only.error"] = True
         self._calls = native.library()

@@ -64,7 +64,7 @@ class RuntimeSinkContext:
     @property
     def wished(self) -> dict[TopicPartition, int]:
         """Where the task wants to go on instead, of the partitions that it has."""
-        held = self._assigned()
+        held = self._assigned() if self._seeks else ()
         return {where: offset for where, offset in self._seeks.items() if where in held}
 
     def take_seeks(self, partitions: Collection[TopicPartition] | None = None) -> dict[TopicPartition, int]:

@@ -209,9 +209,8 @@ class SinkLoop:
                 self._drop()
             self._consumer.seek(seeks)
             self.state = self.state.rewound(seeks)
-        paused = sorted(self._context.paused & self.state.assigned)
-        if paused:
-            self._consumer.pause(paused)
+        if self._context.paused:
+            self._consumer.pause(sorted(self._context.paused & self.state.assigned))
         if self._context.take_resumed():
             self._consumer.resume(self._context.paused)
 

@@ -118,7 +118,7 @@ class SinkState:
 
     def turned(self) -> SinkState:
         """A new turn of the loop: what went before is known."""
-        return replace(self, rebalanced=False)
+        return replace(self, rebalanced=False) if self.rebalanced else self
 
     def _stepped(self, happening: Happening) -> SinkState:
         try:
