@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,9 @@ settings.register_profile("steady", deadline=None, suppress_health_check=[Health
 # A fifth of the examples: `make pure` is for every change, `make test` for what is to stay.
 settings.register_profile("quick", settings.get_profile("steady"), max_examples=20)
 settings.load_profile("steady")
+
+# The JVMs of tests live for seconds or minutes: Java's second compiler would cost more time than it saves.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 _numbers = itertools.count(1)
 

@@ -16,6 +16,7 @@ log = logging.getLogger(__name__)
 # What every start says, whatever the settings.
 _BANNERS: Final = (
     "WARNING: Using incubator modules",
+    "Picked up JAVA_TOOL_OPTIONS",
     "Setting default log level to",
     "To adjust logging level use",
     "Using Spark's default log4j profile",
