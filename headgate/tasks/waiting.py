@@ -32,13 +32,11 @@ def result_of(future: Future[T], control: Control, meanwhile: Callable[[], None]
                 meanwhile()
 
 
-def insist(
-    ask: Callable[[], Future[T]], engine: Engine, control: Control, meanwhile: Callable[[], None] | None = None
-) -> T:
+def insist(ask: Callable[[], Future[T]], engine: Engine, control: Control) -> T:
     """The same, asked anew when the engine has died meanwhile and there is a new one. What is asked has no effects."""
     while True:
         try:
-            return result_of(ask(), control, meanwhile)
+            return result_of(ask(), control)
         except EngineUnavailable:
             if control.cancelled:
                 raise

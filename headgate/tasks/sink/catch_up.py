@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from headgate.model import TopicPartition
+from headgate.pipeline.shelf import Shelf
 from headgate.tasks.control import Control
 from headgate.tasks.ports import RangeReader, Ranges
 from headgate.tasks.waiting import result_of
-
-if TYPE_CHECKING:
-    from headgate.pipeline.shelf import Shelf
 
 FAR_BEHIND: Final = 200_000
 """Records of backlog from which on executors read for themselves: planning such a job takes a third of a second."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import groupby
 from typing import Any, Final
 
 from headgate.api.record import SourceRecord
@@ -78,31 +79,15 @@ def joined(contents: Sequence[SourceTable | Sequence[SourceRecord]]) -> list[Sou
     import pyarrow as pa
 
     together: list[SourceTable | list[SourceRecord]] = []
-    groups: list[tuple[Any, list[Any]]] = []
-    for content in contents:
-        key = _kind(content)
-        if groups and groups[-1][0] == key:
-            groups[-1][1].append(content)
-        else:
-            groups.append((key, [content]))
-    for key, members in groups:
-        if key is None:
+    for kind, found in groupby(contents, _kind):
+        members: list[Any] = list(found)
+        if kind is None:
             together.append([record for member in members for record in member])
         elif len(members) == 1:
             together.append(members[0])
         else:
-            first = members[0]
             table = pa.concat_tables([member.table for member in members])
-            together.append(
-                SourceTable(
-                    topic=first.topic,
-                    table=table,
-                    source_partition=None,
-                    source_offset=None,
-                    value_schema=first.value_schema,
-                    key_schema=first.key_schema,
-                )
-            )
+            together.append(replace(members[0], table=table, source_partition=None, source_offset=None))
     return together
 
 
