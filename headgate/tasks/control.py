@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass, field
 
 
 class Stopped(Exception):
@@ -30,40 +31,30 @@ class Reassigned(Exception):
     """The task is no longer this worker's: it ends without a word."""
 
 
+@dataclass(eq=False)
 class Control:
-    def __init__(self, paused: bool) -> None:
-        self._condition = threading.Condition()
-        self._paused = paused
-        self._stopping = False
-        self._cancelled = False
-        self._failure: Exception | None = None
+    """Anybody reads what it says; its own methods alone change it."""
 
-    @property
-    def paused(self) -> bool:
-        return self._paused
-
-    @property
-    def stopping(self) -> bool:
-        return self._stopping
-
-    @property
-    def cancelled(self) -> bool:
-        """Given up on: it may not write anything any more."""
-        return self._cancelled
+    paused: bool
+    stopping: bool = False
+    cancelled: bool = False
+    """Given up on: it may not write anything any more."""
+    _failure: Exception | None = None
+    _condition: threading.Condition = field(default_factory=threading.Condition)
 
     def pause(self, paused: bool) -> None:
         with self._condition:
-            self._paused = paused
+            self.paused = paused
             self._condition.notify_all()
 
     def stop(self) -> None:
         with self._condition:
-            self._stopping = True
+            self.stopping = True
             self._condition.notify_all()
 
     def cancel(self) -> None:
         with self._condition:
-            self._stopping = self._cancelled = True
+            self.stopping = self.cancelled = True
             self._condition.notify_all()
 
     def fail(self, failure: Exception) -> None:
@@ -79,11 +70,11 @@ class Control:
     def wait(self, seconds: float) -> bool:
         """Until the task is asked to stop, fails, or the time is over; whether it may go on."""
         with self._condition:
-            self._condition.wait_for(lambda: self._stopping or self._failure is not None, seconds)
+            self._condition.wait_for(lambda: self.stopping or self._failure is not None, seconds)
         self.check()
-        return not self._stopping
+        return not self.stopping
 
     def wait_while_paused(self) -> None:
         with self._condition:
-            self._condition.wait_for(lambda: not self._paused or self._stopping or self._failure is not None)
+            self._condition.wait_for(lambda: not self.paused or self.stopping or self._failure is not None)
         self.check()

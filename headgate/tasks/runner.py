@@ -6,6 +6,7 @@ import logging
 import threading
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from headgate.log import about
 from headgate.metrics import SinkMetrics, SourceMetrics, TaskMetrics, Window
@@ -47,26 +48,21 @@ class ThreadRunner:
         self._ports.engine.forget(task)
 
 
+@dataclass(eq=False)
 class TaskThread:
     """Fits `runtime.ports.RunningTask`."""
 
-    def __init__(
-        self,
-        spec: TaskSpec,
-        control: Control,
-        loop: SourceLoop | SinkLoop,
-        listener: TaskListener,
-        engine: Engine,
-    ) -> None:
-        self._spec = spec
-        self._control = control
-        self._loop = loop
-        self._listener = listener
-        self._engine = engine
-        self._lock = threading.Lock()
-        self._ended = False
-        self._callbacks: list[Callable[[], None]] = []
-        self._thread = threading.Thread(target=self._run, name=f"task-{spec.id}", daemon=True)
+    _spec: TaskSpec
+    _control: Control
+    _loop: SourceLoop | SinkLoop
+    _listener: TaskListener
+    _engine: Engine
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _ended: bool = False
+    _callbacks: list[Callable[[], None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._thread = threading.Thread(target=self._run, name=f"task-{self._spec.id}", daemon=True)
 
     def start(self) -> None:
         self._thread.start()

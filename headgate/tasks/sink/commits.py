@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from headgate.api.task import FrameSinkTask, SinkTask, TableSinkTask
 from headgate.metrics import SinkMetrics
@@ -16,28 +17,21 @@ from headgate.tasks.sink.state import SinkState
 log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class Commits:
     """Used by the task's thread alone."""
 
-    def __init__(
-        self,
-        spec: TaskSpec,
-        task: SinkTask | TableSinkTask | FrameSinkTask,
-        context: RuntimeSinkContext,
-        consumer: Consumer,
-        reporter: Reporter,
-        metrics: SinkMetrics,
-        clock: Clock,
-    ) -> None:
-        self._task = task
-        self._context = context
-        self._consumer = consumer
-        self._reporter = reporter
-        self._metrics = metrics
-        self._clock = clock
-        self._every_s = spec.flush_interval_ms / 1000
-        self._patience_s = spec.flush_timeout_ms / 1000
-        self._next = clock.now() + self._every_s
+    _spec: TaskSpec
+    _task: SinkTask | TableSinkTask | FrameSinkTask
+    _context: RuntimeSinkContext
+    _consumer: Consumer
+    _reporter: Reporter
+    _metrics: SinkMetrics
+    _clock: Clock
+    _next: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._next = self._clock.now() + self._spec.flush_interval_ms / 1000
 
     @property
     def due(self) -> bool:
@@ -53,7 +47,7 @@ class Commits:
         False when the task refused: what was put since it let offsets pass comes again, from there or from where the
         task says that it is. Partitions that are `closing` come again to whoever has them next."""
         began = self._clock.now()
-        self._next = began + self._every_s
+        self._next = began + self._spec.flush_interval_ms / 1000
         # What the task wants to get again is not done.
         current = {**state.positions, **self._context.wished}
         # Before the task is asked: what it writes to its own system may be final.
@@ -87,7 +81,7 @@ class Commits:
         return state.has_committed(wanted), True
 
     def _dead_letters_arrived(self, began: float) -> bool:
-        if self._reporter.flush(self._patience_s):
+        if self._reporter.flush(self._spec.flush_timeout_ms / 1000):
             return True
         log.warning("Kafka has not acknowledged all dead letters yet: offsets are not committed this time")
         self._metrics.committed(began, ok=False)

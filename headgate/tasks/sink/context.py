@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 
 from headgate.model import TopicPartition
 from headgate.tasks.reporter import ErrantReporter
 
 
+@dataclass(eq=False)
 class RuntimeSinkContext:
     """Fits `headgate.api.SinkTaskContext`. Wishes are noted, and granted by the loop between two batches."""
 
-    def __init__(
-        self,
-        config: Mapping[str, str],
-        assigned: Callable[[], frozenset[TopicPartition]],
-        reporter: ErrantReporter | None = None,
-    ) -> None:
-        self.config = config
-        self.reporter = reporter
-        self._assigned = assigned
-        self._seeks: dict[TopicPartition, int] = {}
-        self._timeout_s: float | None = None
-        self._commit_requested = False
-        self._resumed = False
-        self.paused: frozenset[TopicPartition] = frozenset()
+    config: Mapping[str, str]
+    _assigned: Callable[[], frozenset[TopicPartition]]
+    reporter: ErrantReporter | None = None
+    paused: frozenset[TopicPartition] = frozenset()
+    _seeks: dict[TopicPartition, int] = field(default_factory=dict)
+    _timeout_s: float | None = None
+    _commit_requested: bool = False
+    _resumed: bool = False
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:

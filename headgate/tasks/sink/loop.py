@@ -10,7 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from headgate.api.task import FrameSinkTask, SinkTask
@@ -47,25 +47,24 @@ class _Submitted:
     payload: Payload
 
 
+@dataclass(eq=False)
 class SinkLoop:
     """Fits `ports.Rebalances`, too: partitions come and go within the consumer's calls, on the task's thread."""
 
-    def __init__(
-        self, spec: TaskSpec, control: Control, listener: TaskListener, ports: Ports, metrics: SinkMetrics
-    ) -> None:
-        self.state = SinkState()
-        self._spec = spec
-        self._control = control
-        self._listener = listener
-        self._ports = ports
-        self._engine = ports.engine
-        self._clock = ports.clock
-        self._metrics = metrics
-        self._submitted: deque[_Submitted] = deque()
-        self._shelf: Shelf | None = None
-        self._next_lag = 0.0
-        self._topics: set[str] = set()
-        self._record_bytes = 1000.0
+    _spec: TaskSpec
+    _control: Control
+    _listener: TaskListener
+    _ports: Ports
+    _metrics: SinkMetrics
+    state: SinkState = field(default_factory=SinkState)
+    _submitted: deque[_Submitted] = field(default_factory=deque)
+    _shelf: Shelf | None = None
+    _next_lag: float = 0.0
+    _topics: set[str] = field(default_factory=set)
+    _record_bytes: float = 1000.0
+
+    def __post_init__(self) -> None:
+        self._engine, self._clock = self._ports.engine, self._ports.clock
 
     def wake(self) -> None:
         """The loop looks at its control often enough."""

@@ -4,52 +4,40 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from headgate.api.errors import RetriableError
 from headgate.api.task import FrameSinkTask, SinkTask, TableSinkTask
 from headgate.metrics import SinkMetrics
 from headgate.model import EngineUnavailable
+from headgate.pipeline.blob import Packed
+from headgate.pipeline.shelf import Shelf
 from headgate.tasks.control import Control, StartOver
 from headgate.tasks.outcomes import Outcomes
 from headgate.tasks.ports import Clock, Engine
 from headgate.tasks.sink.context import RuntimeSinkContext
 from headgate.tasks.statements import Statements
 
-if TYPE_CHECKING:
-    from headgate.pipeline.blob import Packed
-    from headgate.pipeline.shelf import Shelf
-
 log = logging.getLogger(__name__)
 
 _RETRY_S: Final = 1.0
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Puts:
     """Used by the task's thread alone."""
 
-    def __init__(
-        self,
-        task: SinkTask | TableSinkTask | FrameSinkTask,
-        engine: Engine,
-        statements: Statements,
-        outcomes: Outcomes,
-        context: RuntimeSinkContext,
-        metrics: SinkMetrics,
-        control: Control,
-        clock: Clock,
-        wait: Callable[[float], None],
-    ) -> None:
-        """`wait` sits out a pause before something is tried again; it raises when there is nothing to try any more."""
-        self._task = task
-        self._engine = engine
-        self._statements = statements
-        self._outcomes = outcomes
-        self._context = context
-        self._metrics = metrics
-        self._control = control
-        self._clock = clock
-        self._wait = wait
+    _task: SinkTask | TableSinkTask | FrameSinkTask
+    _engine: Engine
+    _statements: Statements
+    _outcomes: Outcomes
+    _context: RuntimeSinkContext
+    _metrics: SinkMetrics
+    _control: Control
+    _clock: Clock
+    _wait: Callable[[float], None]
+    """Sits out a pause before something is tried again; it raises when there is nothing to try any more."""
 
     def results(self, packed: Iterable[Packed], shelf: Shelf | None) -> None:
         """What the pipeline made of the blobs of a batch. Raises JobFailed, and StartOver when the task wants to go

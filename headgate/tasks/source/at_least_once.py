@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 from headgate.api.task import SourceTable, SourceTask
 from headgate.metrics import SourceMetrics
@@ -13,42 +13,33 @@ from headgate.tasks.control import Control, Stopped
 from headgate.tasks.ports import Ports
 from headgate.tasks.reporter import Reporter
 from headgate.tasks.source.batch import Batch, Made
+from headgate.tasks.source.offsets import TaskOffsets
 from headgate.tasks.source.polled import Polled
 from headgate.tasks.source.refusals import Refusals
-
-if TYPE_CHECKING:
-    from headgate.tasks.source.offsets import TaskOffsets
 
 log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class AtLeastOnce:
     """Fits `batch.Outlet`."""
 
+    _spec: TaskSpec
+    _control: Control
+    _ports: Ports
+    _offsets: TaskOffsets
+    _metrics: SourceMetrics
+    _task: SourceTask
+    _reporter: Reporter
     forbidden: str | None = None
+    _unstored: dict[str, tuple[Partition, Offset]] = field(default_factory=dict)
 
-    def __init__(
-        self,
-        spec: TaskSpec,
-        control: Control,
-        ports: Ports,
-        offsets: TaskOffsets,
-        metrics: SourceMetrics,
-        task: SourceTask,
-        reporter: Reporter,
-    ) -> None:
-        self._spec = spec
-        self._clock = ports.clock
-        self._control = control
-        self._offsets = offsets
-        self._metrics = metrics
-        self._task = task
-        self._tells_records = type(task).commit_record is not SourceTask.commit_record
-        self._reporter = reporter
-        self._refusals = Refusals(reporter, metrics)
-        self._sender = ports.sender(spec.producer, lambda: not control.cancelled, self._refusals)
-        self._unstored: dict[str, tuple[Partition, Offset]] = {}
-        self._next_commit = self._clock.now() + spec.flush_interval_ms / 1000
+    def __post_init__(self) -> None:
+        control, self._clock = self._control, self._ports.clock
+        self._tells_records = type(self._task).commit_record is not SourceTask.commit_record
+        self._refusals = Refusals(self._reporter, self._metrics)
+        self._sender = self._ports.sender(self._spec.producer, lambda: not control.cancelled, self._refusals)
+        self._next_commit = self._clock.now() + self._spec.flush_interval_ms / 1000
 
     def add(self, made: Made) -> None:
         table, origin = made

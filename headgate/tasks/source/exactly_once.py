@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from headgate.api.record import SourceRecord
@@ -14,13 +15,12 @@ from headgate.tasks.control import Control, Rewind, Stopped
 from headgate.tasks.ports import Clock
 from headgate.tasks.reporter import Reporter
 from headgate.tasks.source.batch import Batch, Made
+from headgate.tasks.source.offsets import TaskOffsets
 from headgate.tasks.source.polled import End, Polled
 from headgate.tasks.source.transactions import Transactions
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from headgate.tasks.source.offsets import TaskOffsets
 
 log = logging.getLogger(__name__)
 
@@ -29,43 +29,36 @@ _JOIN_S: Final = 1.0
 """Under load, how long polls may share a transaction."""
 
 
+@dataclass(eq=False)
 class ExactlyOnce:
     """Fits `batch.Outlet`: of one instance of the task. The transactions are the task's, and outlive it."""
 
-    def __init__(
-        self,
-        spec: TaskSpec,
-        control: Control,
-        clock: Clock,
-        offsets: TaskOffsets,
-        metrics: SourceMetrics,
-        task: SourceTask,
-        reporter: Reporter,
-        transactions: Transactions,
-    ) -> None:
-        assert spec.transaction is not None
-        self.forbidden: str | None = offsets.topic
-        self._connector = spec.id.connector
-        self._boundary = spec.transaction.boundary
+    _spec: TaskSpec
+    _control: Control
+    _clock: Clock
+    _offsets: TaskOffsets
+    _metrics: SourceMetrics
+    _task: SourceTask
+    _reporter: Reporter
+    _transactions: Transactions
+    _pending: dict[str, tuple[Partition, Offset]] = field(default_factory=dict)
+    _records: list[SourceRecord] = field(default_factory=list)
+    _tables: list[pa.Table] = field(default_factory=list)
+    """Of the batch that ends next."""
+    _rows: int = 0
+    _since: float | None = None
+    """When the first batch of the transaction came; None: none has."""
+    _goes_on: bool = False
+
+    def __post_init__(self) -> None:
+        transaction = self._spec.transaction
+        assert transaction is not None
+        self.forbidden: str | None = self._offsets.topic
+        self._connector, self._boundary = self._spec.id.connector, transaction.boundary
         # Half of the time that the broker gives: an interval alone shall never be what a transaction expires by.
-        longest = spec.transaction.interval_ms / 1000 if self._boundary is Boundary.INTERVAL else _JOIN_S
-        self._longest = min(longest, transactions.timeout / 2)
-        self._control = control
-        self._clock = clock
-        self._offsets = offsets
-        self._metrics = metrics
-        self._task = task
-        self._tells_records = type(task).commit_record is not SourceTask.commit_record
-        self._reporter = reporter
-        self._transactions = transactions
-        self._pending: dict[str, tuple[Partition, Offset]] = {}
-        self._records: list[SourceRecord] = []
-        self._tables: list[pa.Table] = []
-        """Of the batch that ends next."""
-        self._rows = 0
-        self._since: float | None = None
-        """When the first batch of the transaction came; None: none has."""
-        self._goes_on = False
+        longest = transaction.interval_ms / 1000 if self._boundary is Boundary.INTERVAL else _JOIN_S
+        self._longest = min(longest, self._transactions.timeout / 2)
+        self._tells_records = type(self._task).commit_record is not SourceTask.commit_record
 
     def add(self, made: Made) -> None:
         # Sent when all of the batch is there: no transaction stays open for a record that is tried again.

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headgate.api.errors import RetriableError
 from headgate.api.record import SourceRecord
@@ -15,6 +15,7 @@ from headgate.metrics import SourceMetrics
 from headgate.model import Boundary, TaskSpec
 from headgate.tasks.control import Control, Reassigned, Rewind
 from headgate.tasks.ports import Ports, TaskListener
+from headgate.tasks.reporter import Reporter
 from headgate.tasks.source.at_least_once import AtLeastOnce
 from headgate.tasks.source.batch import Outlet
 from headgate.tasks.source.exactly_once import ExactlyOnce
@@ -23,9 +24,6 @@ from headgate.tasks.source.polled import Polled
 from headgate.tasks.source.pump import Pump
 from headgate.tasks.source.transaction_requests import TransactionRequests
 from headgate.tasks.source.transactions import Transactions
-
-if TYPE_CHECKING:
-    from headgate.tasks.reporter import Reporter
 
 log = logging.getLogger(__name__)
 
@@ -52,27 +50,19 @@ class _Context:
     transaction_context: TransactionRequests | None
 
 
+@dataclass(eq=False)
 class SourceLoop:
     """`run` is the task's thread: all of the plugin's methods are called there, but for the commit callbacks."""
 
-    def __init__(
-        self,
-        spec: TaskSpec,
-        control: Control,
-        listener: TaskListener,
-        ports: Ports,
-        metrics: SourceMetrics,
-    ) -> None:
-        self._spec = spec
-        self._control = control
-        self._listener = listener
-        self._ports = ports
-        self._clock = ports.clock
-        self._metrics = metrics
-        self._task: SourceTask | None = None
-        self._requests: TransactionRequests | None = None
-        self._runs = False
-        """So it was said to the listener."""
+    _spec: TaskSpec
+    _control: Control
+    _listener: TaskListener
+    _ports: Ports
+    _metrics: SourceMetrics
+    _task: SourceTask | None = None
+    _requests: TransactionRequests | None = None
+    _runs: bool = False
+    """So it was said to the listener."""
 
     def wake(self) -> None:
         """From another thread: the task shall stop, or look at what has failed."""
@@ -134,7 +124,7 @@ class SourceLoop:
         def outlet(reporter: Reporter) -> Outlet:
             if transactions is None:
                 return AtLeastOnce(spec, control, self._ports, offsets, self._metrics, task, reporter)
-            return ExactlyOnce(spec, control, self._clock, offsets, self._metrics, task, reporter, transactions)
+            return ExactlyOnce(spec, control, self._ports.clock, offsets, self._metrics, task, reporter, transactions)
 
         pump = Pump(spec, control, self._listener, self._ports, self._metrics, task, outlet)
         try:
@@ -177,7 +167,8 @@ class SourceLoop:
         self._metrics.resume()
 
     def _poll(self, task: SourceTask) -> list[Polled]:
-        began = self._clock.now()
+        clock = self._ports.clock
+        began = clock.now()
         try:
             found = task.poll()
         except RetriableError as error:
@@ -188,7 +179,7 @@ class SourceLoop:
             return []
         count = _length(found)
         if count:
-            self._metrics.poll_ms.add((self._clock.now() - began) * 1000)
+            self._metrics.poll_ms.add((clock.now() - began) * 1000)
             self._metrics.batch_size.add(count)
             self._metrics.polled.add(count)
         if self._requests is not None:

@@ -10,13 +10,16 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final
+from dataclasses import InitVar, dataclass, field
+from typing import Final
 
 from headgate.api.errors import ConnectError
 from headgate.api.task import SourceTable, SourceTask
 from headgate.log import about
 from headgate.metrics import SourceMetrics
 from headgate.model import TaskSpec
+from headgate.pipeline.blob import Job, Packed, Result, pack, pack_spec, source_columns_job, source_records_job
+from headgate.pipeline.shelf import Shelf, drop
 from headgate.tasks.control import Control, Rewind, Stopped
 from headgate.tasks.outcomes import Outcomes
 from headgate.tasks.ports import Patience, Ports, TaskListener
@@ -27,10 +30,6 @@ from headgate.tasks.source.topics import Topics
 from headgate.tasks.statements import Statements
 from headgate.tasks.waiting import result_of, sit_out
 
-if TYPE_CHECKING:
-    from headgate.pipeline.blob import Job, Packed, Result
-    from headgate.pipeline.shelf import Shelf
-
 _BUFFER_BYTES: Final = 64 * 1024 * 1024
 """Polled and not yet on its way: more than this makes `poll` wait."""
 _BATCH_BYTES: Final = 16 * 1024 * 1024
@@ -38,45 +37,35 @@ _BATCH_BYTES: Final = 16 * 1024 * 1024
 _OWN_OFFSETS: Final = "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
 
 
+@dataclass(eq=False)
 class Pump:
-    def __init__(
-        self,
-        spec: TaskSpec,
-        control: Control,
-        listener: TaskListener,
-        ports: Ports,
-        metrics: SourceMetrics,
-        task: SourceTask,
-        outlet: Callable[[Reporter], Outlet],
-    ) -> None:
-        from headgate.pipeline.blob import pack_spec
+    _spec: TaskSpec
+    _control: Control
+    _listener: TaskListener
+    _ports: Ports
+    _metrics: SourceMetrics
+    _task: SourceTask
+    outlet: InitVar[Callable[[Reporter], Outlet]]
+    _shelf: Shelf | None = None
+    _condition: threading.Condition = field(default_factory=threading.Condition)
+    _buffer: deque[Polled] = field(default_factory=deque)
+    _buffered: int = 0
+    _draining: bool = False
+    _closing: bool = False
+    _failure: BaseException | None = None
+    _topics: set[str] = field(default_factory=set)
 
-        self._spec = spec
-        self._control = control
-        self._listener = listener
-        self._engine = ports.engine
-        self._clock = ports.clock
-        self._metrics = metrics
-        self._task = task
+    def __post_init__(self, outlet: Callable[[Reporter], Outlet]) -> None:
+        spec, control, ports = self._spec, self._control, self._ports
+        self._engine, clock = ports.engine, ports.clock
         self._statements = Statements(self._engine.statements(spec, None), spec.id, self._engine, control)
         self._chain = pack_spec(self._statements.first)
-        self._shelf: Shelf | None = None
-        self._reporter = Reporter(spec, metrics.errors, control, ports)
-        self._outcomes = Outcomes(self._reporter, control, self._clock, self._resubmit, self._wait_to_retry)
+        self._reporter = Reporter(spec, self._metrics.errors, control, ports)
+        self._outcomes = Outcomes(self._reporter, control, clock, self._resubmit, self._wait_to_retry)
         self._outlet = outlet(self._reporter)
-        self._creation = Topics(spec, control, ports.topics(spec.admin, self._patience()))
-        self._condition = threading.Condition()
-        self._buffer: deque[Polled] = deque()
-        self._buffered = 0
-        self._draining = False
-        self._closing = False
-        self._failure: BaseException | None = None
-        self._topics: set[str] = set()
+        patience = Patience(lambda: not control.cancelled, lambda seconds: sit_out(seconds, control, clock))
+        self._creation = Topics(spec, control, ports.topics(spec.admin, patience))
         self._thread = threading.Thread(target=self._run, name=f"pump-{spec.id}", daemon=True)
-
-    def _patience(self) -> Patience:
-        control = self._control
-        return Patience(lambda: not control.cancelled, lambda seconds: sit_out(seconds, control, self._clock))
 
     # --- from the task's thread ---------------------------------------------------------------------------------------
 
@@ -186,12 +175,8 @@ class Pump:
 
     def _submit(self, polled: Sequence[Polled], more: bool) -> list[Batch]:
         """All of it together; a batch ends where its task ends a transaction."""
-        from headgate.pipeline.blob import pack
-
         parts = [(part, self._jobs(part)) for part in ended(polled)]
-        jobs = [job for _, found in parts for job, _ in found]
-        blobs = [pack(job) for job in jobs]
-        results = self._engine.submit(self._spec.id, blobs)
+        results = self._engine.submit(self._spec.id, [pack(job) for _, found in parts for job, _ in found])
         batches: list[Batch] = []
         first = 0
         for part, found in parts:
@@ -202,8 +187,6 @@ class Pump:
 
     def _jobs(self, polled: Sequence[Polled]) -> list[tuple[Job, int]]:
         """Each with the number of its rows."""
-        from headgate.pipeline.blob import source_columns_job, source_records_job
-
         jobs: list[tuple[Job, int]] = []
         for content in joined([each.content for each in polled if each.rows]):
             if isinstance(content, SourceTable):
@@ -214,8 +197,6 @@ class Pump:
         return jobs
 
     def _hand_over(self, batch: Batch) -> None:
-        from headgate.pipeline.shelf import drop
-
         for made in self._made(batch):
             self._outlet.add(made)
         self._outlet.end(batch)
@@ -259,7 +240,7 @@ class Pump:
 
     def _wait_to_retry(self, seconds: float) -> None:
         try:
-            sit_out(seconds, self._control, self._clock, self._outlet.commit_if_due)
+            sit_out(seconds, self._control, self._ports.clock, self._outlet.commit_if_due)
         except Stopped:
             self._outlet.settle()  # what was sent before
             raise

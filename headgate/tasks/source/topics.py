@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import dataclass
 
 from headgate.api.errors import ConnectError
 from headgate.model import NewTopic, TaskSpec, TopicGroup
@@ -34,20 +35,20 @@ def described(topic: str, group: TopicGroup) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True)
 class Topics:
     """Used by one thread. Asks nobody for a task without topic creation."""
 
-    def __init__(self, spec: TaskSpec, control: Control, admin: TopicAdmin) -> None:
-        self._groups = spec.topic_groups
-        self._control = control
-        self._admin = admin
+    _spec: TaskSpec
+    _control: Control
+    _admin: TopicAdmin
 
     def ensure(self, topic: str) -> None:
         """The topic exists when this returns. Waits for a broker that is away; raises ConnectError when it says no,
         Stopped when the task is given up on."""
-        if not self._groups:
+        if not self._spec.topic_groups:
             return
-        group = group_of(topic, self._groups)
+        group = group_of(topic, self._spec.topic_groups)
         new = NewTopic(topic, group.partitions, group.replication_factor, group.configs)
         try:
             if not self._admin.exists(topic) and self._admin.create(new):
