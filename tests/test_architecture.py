@@ -62,6 +62,11 @@ OTHERS_OF_MODULES: dict[str, set[str]] = {
     "pipeline/converters/registry": {"confluent_kafka"},
 }
 
+# Class names that still mean two things: to be emptied.
+TWINS: set[str] = {
+    *("Batches", "Malformed", "Part", "Patience", "Reader", "Refused", "Rows", "State", "Step", "Unreadable"),
+}
+
 
 def modules() -> list[Path]:
     return sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
@@ -134,6 +139,32 @@ def test_a_module_says_what_it_is(module: Path) -> None:
     docstring = ast.get_docstring(ast.parse((PACKAGE / module).read_text()))
     assert docstring is not None
     assert docstring.splitlines()[0].endswith((".", ":")), "the first line is a sentence"
+
+
+def public_classes(tree: ast.Module, module: Path) -> Iterator[str]:
+    """But for Protocols of a ports.py: they have the names of the classes that fit them."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            bases = {ast.unparse(base).partition("[")[0] for base in node.bases}
+            if module.name != "ports.py" or "Protocol" not in bases:
+                yield node.name
+
+
+def test_a_class_name_means_one_thing() -> None:
+    where: dict[str, list[str]] = {}
+    for module in modules():
+        for name in public_classes(ast.parse((PACKAGE / module).read_text()), module):
+            where.setdefault(name, []).append(str(module))
+    assert {name: found for name, found in where.items() if len(found) > 1 and name not in TWINS} == {}
+
+
+@pytest.mark.parametrize(("module", "found"), [("ports.py", ["A", "D"]), ("shape.py", ["A", "B", "C", "D"])])
+def test_only_protocols_among_ports_may_share_a_name(module: str, found: list[str]) -> None:
+    tree = ast.parse(
+        "class A:\n    class Inner: ...\nclass B(Protocol): ...\nclass C(Protocol[T]): ...\nclass D(A): ...\n"
+        "class _E: ..."
+    )
+    assert list(public_classes(tree, Path("x") / module)) == found
 
 
 @pytest.mark.parametrize(

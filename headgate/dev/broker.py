@@ -12,7 +12,7 @@ from typing import Final, Self
 
 from headgate.dev import ports, server_config
 from headgate.dev.guarded import GuardedProcess
-from headgate.dev.server_config import Listener
+from headgate.dev.server_config import BrokerListener
 from headgate.dev.server_log import ServerLog
 from headgate.jars.archive import ClassArchive
 from headgate.jars.find import find_java
@@ -50,7 +50,7 @@ class Broker:
         port: int | None = None,
         properties: Mapping[str, str] = _NO_PROPERTIES,
         *,
-        listeners: Sequence[Listener] = (),
+        listeners: Sequence[BrokerListener] = (),
         heap: str = "512m",
         start_seconds: float = 60.0,
         stop_seconds: float = 20.0,
@@ -226,7 +226,7 @@ class Broker:
                 self._port, self._listeners = port, listeners
                 return
 
-    def _configure(self, port: int, controller_port: int, listeners: Mapping[Listener, int]) -> None:
+    def _configure(self, port: int, controller_port: int, listeners: Mapping[BrokerListener, int]) -> None:
         server_config.write_log4j2_properties(self.data / "log4j2.properties")
         server_config.write_server_properties(
             self.data / "server.properties",

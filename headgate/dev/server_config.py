@@ -70,7 +70,7 @@ _LOG4J2: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class BrokerListener:
     """One more door of a broker, on a free port of its own; what its logins need is set by `properties`.
 
     `advertised` is the address that clients are sent to when something stands between them and the broker."""
@@ -93,7 +93,7 @@ def write_server_properties(
     port: int,
     controller_port: int,
     properties: Mapping[str, str],
-    listeners: Mapping[Listener, int],
+    listeners: Mapping[BrokerListener, int],
 ) -> None:
     """A broker and a controller in one process; `properties` win over the defaults."""
     more = {door.name: f"{HOST}:{door_port}" for door, door_port in listeners.items()}

@@ -51,7 +51,7 @@ class SourceColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class SelectedRows:
     """The payload is the Arrow table that a statement gave: the chain goes on with it."""
 
     origins: Origins
@@ -61,7 +61,7 @@ class Selection:
     """Of the table, in bytes."""
 
 
-Work: TypeAlias = Output | SourceRecords | SourceColumns | Selection
+Work: TypeAlias = Output | SourceRecords | SourceColumns | SelectedRows
 """What to do. An Output stands for the sink chain that gives it; its payload is an Arrow table of CONSUMED columns."""
 
 
@@ -167,7 +167,7 @@ def source_columns_job(chain: bytes, table: SourceTable, shelf: Shelf | None = N
     return Job(chain, work, _table_payload(table.table, shelf), shelf=shelf)
 
 
-def selection_job(chain: bytes, work: Selection, table: pa.Table, shelf: Shelf | None = None) -> Job:
+def selection_job(chain: bytes, work: SelectedRows, table: pa.Table, shelf: Shelf | None = None) -> Job:
     return Job(chain, work, _table_payload(table, shelf), shelf=shelf)
 
 
@@ -221,7 +221,7 @@ def _tables(template: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
 def _done(job: Job, start: float) -> Result:
     if isinstance(job.work, Output):
         return _sunk(job, from_ipc(opened(job.payload)), start)
-    if isinstance(job.work, Selection):
+    if isinstance(job.work, SelectedRows):
         return _selected(job, job.work, start)
     chain = _chains.source(job)
     triage = Triage(chain.policy, job.retry)
@@ -236,7 +236,7 @@ def _done(job: Job, start: float) -> Result:
     return _result(job, made, triage, start, lambda row: to_ipc(given.slice(row)))
 
 
-def _selected(job: Job, work: Selection, start: float) -> Result:
+def _selected(job: Job, work: SelectedRows, start: float) -> Result:
     given = from_ipc(opened(job.payload))
     selected = Selected(given, work.origins, sink=work.output is not None)
     made: pa.Table | list[SinkRecord]

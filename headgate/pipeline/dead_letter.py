@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from headgate.model import TaskId
-from headgate.pipeline.failure import Consumed, Failure, RawHeaders
+from headgate.pipeline.failure import ConsumedRecord, Failure, RawHeaders
 
 _PREFIX: Final = "__connect.errors."
 
@@ -30,7 +30,7 @@ def _context(failure: Failure, task: TaskId) -> RawHeaders:
     """Apache's names in Apache's order. Sources, which have no dead letters there, say where the record came from."""
     record = failure.record
     named: list[tuple[str, str | None]] = [("topic", record.topic)]
-    if isinstance(record, Consumed):
+    if isinstance(record, ConsumedRecord):
         named += [("partition", str(record.partition)), ("offset", str(record.offset))]
     else:
         named += [("source.partition", _json(record.source_partition)), ("source.offset", _json(record.source_offset))]

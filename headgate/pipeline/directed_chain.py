@@ -12,9 +12,9 @@ import pyarrow as pa
 from headgate.api import HeaderConverter, Record
 from headgate.model import ChainSpec
 from headgate.pipeline.chain import Chain
-from headgate.pipeline.failure import Consumed, Polled, RawHeaders, raw_bytes
+from headgate.pipeline.failure import ConsumedRecord, PolledRecord, RawHeaders, raw_bytes
 from headgate.pipeline.policy import ErrorPolicy
-from headgate.pipeline.sql.rows import Rows
+from headgate.pipeline.sql.rows import StatementRows
 from headgate.pipeline.tolerance import StageFailed, Triage
 
 R = TypeVar("R", bound=Record)
@@ -43,7 +43,7 @@ class DirectedChain(ABC, Generic[R]):
         self._chain.close()
 
     @abstractmethod
-    def _origin(self, record: R) -> Consumed | Polled:
+    def _origin(self, record: R) -> ConsumedRecord | PolledRecord:
         """What is to be said of a record that failed."""
 
     def _stepped(self, records: Sequence[R], triage: Triage, finish: Callable[[R], Any]) -> list[Any]:
@@ -61,7 +61,7 @@ class DirectedChain(ABC, Generic[R]):
 
     def _statement_rows(self, records: Sequence[R], triage: Triage) -> pa.Table:
         """The records after the steps, as the statement will see them."""
-        rows = Rows(self._chain.headers)
+        rows = StatementRows(self._chain.headers)
         return rows.table(self._stepped(records, triage, rows.row))
 
     def _raw(self, topic: str, record: R) -> tuple[bytes | None, bytes | None, RawHeaders]:

@@ -28,7 +28,7 @@ class Stage(Enum):
     KAFKA_CONSUME = "KAFKA_CONSUME"
 
 
-class Consumed(NamedTuple):
+class ConsumedRecord(NamedTuple):
     """A record as it came from Kafka: its place, and its bytes where the batch had them."""
 
     topic: str
@@ -41,7 +41,7 @@ class Consumed(NamedTuple):
     headers: RawHeaders = ()
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> Consumed:
+    def of(cls, row: Sequence[Any]) -> ConsumedRecord:
         """From a row of the CONSUMED columns."""
         headers = tuple((each["key"], each["value"]) for each in row[-1] or ())
         return cls._make((*row[:-1], headers))
@@ -52,7 +52,7 @@ class Consumed(NamedTuple):
         return f"{{topic='{self.topic}', partition={self.partition}, offset={self.offset}{when}}}"
 
 
-class Polled(NamedTuple):
+class PolledRecord(NamedTuple):
     """A record as a source task gave it: where it came from, and its bytes where somebody wants them."""
 
     topic: str
@@ -78,7 +78,7 @@ class Failure:
     message: str | None
     trace: tuple[str, ...]
     """The traceback in pieces; empty where nobody wants it."""
-    record: Consumed | Polled
+    record: ConsumedRecord | PolledRecord
     row: int = 0
     """Of the batch that the record was in."""
     attempts: int = 1
@@ -89,7 +89,7 @@ class Failure:
         if with_record:
             where = (
                 f", where consumed record is {self.record}"
-                if isinstance(self.record, Consumed)
+                if isinstance(self.record, ConsumedRecord)
                 else f", where source record is = {self.record.shown}"
             )
         return (
@@ -100,7 +100,7 @@ class Failure:
     def where(self) -> str:
         """The record by its place, for messages."""
         record = self.record
-        if isinstance(record, Consumed):
+        if isinstance(record, ConsumedRecord):
             place = f"{{topic='{record.topic}', partition={record.partition}, offset={record.offset}}}"
             return f"consumed record is {place}"
         return (

@@ -21,9 +21,9 @@ from headgate.pipeline.converters.byte_array import ByteArrayConverter
 from headgate.pipeline.converters.json import JsonConverter
 from headgate.pipeline.converters.string import is_utf8
 from headgate.pipeline.directed_chain import DirectedChain
-from headgate.pipeline.failure import Consumed, InternalSinkRecord, Stage
+from headgate.pipeline.failure import ConsumedRecord, InternalSinkRecord, Stage
 from headgate.pipeline.policy import ErrorPolicy
-from headgate.pipeline.sql.rows import Rows
+from headgate.pipeline.sql.rows import StatementRows
 from headgate.pipeline.text import text
 from headgate.pipeline.tolerance import StageFailed, Triage, attempt
 
@@ -110,7 +110,7 @@ class SinkChain(DirectedChain[SinkRecord]):
 
     def rows(self, batch: Batch, triage: Triage) -> pa.Table:
         """The records as the statement will see them."""
-        rows = Rows(self._chain.headers)
+        rows = StatementRows(self._chain.headers)
         return rows.table(self._each(batch, triage, lambda record, _: rows.row(record)))
 
     def selected(self, records: Sequence[SinkRecord], triage: Triage) -> list[SinkRecord] | pa.Table:
@@ -123,14 +123,16 @@ class SinkChain(DirectedChain[SinkRecord]):
         get = [self._getter(name) for name in schema.names]
         return _table(self._stepped(records, triage, lambda record: [each(record) for each in get]), schema)
 
-    def consumed(self, record: SinkRecord) -> Consumed:
+    def consumed(self, record: SinkRecord) -> ConsumedRecord:
         """What the record was made of; what the task made itself is written by the converters."""
         if isinstance(record, InternalSinkRecord):
-            return Consumed.of(record.consumed)
+            return ConsumedRecord.of(record.consumed)
         topic = record.original_topic or record.topic
         partition = record.original_partition if record.original_partition is not None else record.partition
         offset = record.original_offset if record.original_offset is not None else record.offset
-        return Consumed(topic, partition, offset, record.timestamp, record.timestamp_type, *self._raw(topic, record))
+        return ConsumedRecord(
+            topic, partition, offset, record.timestamp, record.timestamp_type, *self._raw(topic, record)
+        )
 
     _origin = consumed
 
@@ -153,7 +155,7 @@ class SinkChain(DirectedChain[SinkRecord]):
                 if kept is not None:
                     done.append(kept if finish is None else finish(kept, row))
             except StageFailed as failed:
-                if not triage.goes_on(index, failed, partial(Consumed.of, row)):
+                if not triage.goes_on(index, failed, partial(ConsumedRecord.of, row)):
                     break
         return done
 
@@ -260,7 +262,7 @@ class SinkChain(DirectedChain[SinkRecord]):
                 texts.append([attempt(stage, cls, show, row[0], row[place]) for show, stage, cls, place in calls])
                 kept.append(index)
             except StageFailed as failed:
-                if not triage.goes_on(first + index, failed, partial(Consumed.of, row)):
+                if not triage.goes_on(first + index, failed, partial(ConsumedRecord.of, row)):
                     break
         return kept, {name: [row[place] for row in texts] for place, name in enumerate(shows)}
 

@@ -19,7 +19,7 @@ from headgate.pipeline.converters.byte_array import ByteArrayConverter
 from headgate.pipeline.converters.json import JsonConverter
 from headgate.pipeline.converters.string import is_utf8
 from headgate.pipeline.directed_chain import DirectedChain
-from headgate.pipeline.failure import Polled, Stage, shown_record
+from headgate.pipeline.failure import PolledRecord, Stage, shown_record
 from headgate.pipeline.policy import ErrorPolicy
 from headgate.pipeline.tolerance import StageFailed, Triage, attempt
 
@@ -82,10 +82,10 @@ class SourceChain(DirectedChain[SourceRecord]):
             for each in headers
         ]
 
-    def _origin(self, record: SourceRecord) -> Polled:
+    def _origin(self, record: SourceRecord) -> PolledRecord:
         policy, topic = self.policy, record.topic
         shown = shown_record(record) if policy.log and policy.log_records else ""
-        known = Polled(topic, record.source_partition, record.source_offset, shown=shown)
+        known = PolledRecord(topic, record.source_partition, record.source_offset, shown=shown)
         if not policy.dead_letter_topic:
             return known
         timestamp = None if record.timestamp == _NO_TIMESTAMP else record.timestamp

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from headgate.api import ConnectError, RetriableError
-from headgate.pipeline.failure import Consumed, Failure, Polled, Stage, class_name, message_of
+from headgate.pipeline.failure import ConsumedRecord, Failure, PolledRecord, Stage, class_name, message_of
 from headgate.pipeline.policy import ErrorPolicy
 from headgate.pipeline.trace import Traces
 
@@ -88,7 +88,7 @@ class Triage:
         self.failures: list[Failure] = []
         self.postponed: Postponed | None = None
 
-    def goes_on(self, row: int, failed: StageFailed, record: Callable[[], Consumed | Polled]) -> bool:
+    def goes_on(self, row: int, failed: StageFailed, record: Callable[[], ConsumedRecord | PolledRecord]) -> bool:
         """Whether the batch goes on after this row, without its record. False: it ends before this row for now.
         Raises ToleranceExceeded."""
         policy, plugin = self._policy, class_name(failed.cls)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headgate.api.errors import ConnectError
 from headgate.model import EngineUnavailable, TaskSpec
-from headgate.pipeline.blob import Job, Selection, pack_spec, selection_job
+from headgate.pipeline.blob import Job, SelectedRows, pack_spec, selection_job
 from headgate.pipeline.chain import Chain
 from headgate.pipeline.parts import Part, parts
 from headgate.pipeline.sql.relation import Relation, Relations
@@ -133,7 +133,7 @@ class SparkStatements:
                 if table.num_rows:
                     Selected(table.slice(0, 0), origins, sink=self._output is not None).check()
                 for piece in _pieces(table):
-                    work = Selection(origins, self._output, piece.nbytes)
+                    work = SelectedRows(origins, self._output, piece.nbytes)
                     jobs.append(selection_job(cut.following, work, piece, shelf))
         return jobs
 

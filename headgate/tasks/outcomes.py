@@ -60,8 +60,8 @@ class Outcomes:
 
 
 def _placed(failure: Failure, place: Place | None) -> Failure:
-    from headgate.pipeline.failure import Polled
+    from headgate.pipeline.failure import PolledRecord
 
-    if place is None or not isinstance(failure.record, Polled):
+    if place is None or not isinstance(failure.record, PolledRecord):
         return failure
     return replace(failure, record=failure.record._replace(source_partition=place[0], source_offset=place[1]))

@@ -23,7 +23,7 @@ from confluent_kafka.admin import (
 from group_node import Configs, Node, settled
 
 from headgate.dev.broker import Broker
-from headgate.dev.server_config import Listener
+from headgate.dev.server_config import BrokerListener
 
 # kafka-python leaves sockets that could not be connected to the garbage collector.
 pytestmark = [pytest.mark.broker, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
@@ -46,7 +46,9 @@ Eventually = Callable[..., None]
 @pytest.fixture(scope="module")
 def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     data: Path = tmp_path_factory.mktemp("broker")
-    with Broker(data, properties=PROPERTIES, listeners=[Listener("SASL", "SASL_PLAINTEXT")], heap="256m") as running:
+    with Broker(
+        data, properties=PROPERTIES, listeners=[BrokerListener("SASL", "SASL_PLAINTEXT")], heap="256m"
+    ) as running:
         yield running
 
 

@@ -10,7 +10,7 @@ from cut_line import Line
 from group_node import Configs, Node, settled
 
 from headgate.dev.broker import Broker
-from headgate.dev.server_config import Listener
+from headgate.dev.server_config import BrokerListener
 
 # kafka-python leaves sockets that could not be connected to the garbage collector.
 pytestmark = [pytest.mark.broker, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
@@ -20,7 +20,7 @@ Eventually = Callable[..., None]
 
 @pytest.fixture(scope="module")
 def ways() -> Iterator[tuple[Broker, Line]]:
-    with Line() as line, Broker(listeners=[Listener("CUT", advertised=line.address)], heap="256m") as broker:
+    with Line() as line, Broker(listeners=[BrokerListener("CUT", advertised=line.address)], heap="256m") as broker:
         line.upstream = broker.address("CUT")
         yield broker, line
 

@@ -11,7 +11,7 @@ from proxy import Proxy
 
 from headgate.cli.assembly import StandaloneWorker
 from headgate.dev.broker import Broker
-from headgate.dev.server_config import Listener
+from headgate.dev.server_config import BrokerListener
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +50,7 @@ def transaction_doors() -> Iterator[tuple[Broker, Proxy]]:
     # Transactions that are too old are looked for that often: not every 10 s.
     often = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "300"}
     with Proxy() as proxy:
-        listeners = [Listener("PROXY", advertised=proxy.address)]
+        listeners = [BrokerListener("PROXY", advertised=proxy.address)]
         with Broker(properties=often, listeners=listeners, heap="512m") as running:
             proxy.upstream = running.address("PROXY")
             yield running, proxy

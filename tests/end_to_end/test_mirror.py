@@ -12,7 +12,7 @@ from harness import JSON, Client, await_
 from mirror_support import MIRROR, NOW, Seen, by_partition, create, partitions, seen, some, write
 
 from headgate.dev.broker import Broker
-from headgate.dev.server_config import Listener
+from headgate.dev.server_config import BrokerListener
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +28,7 @@ def far() -> Iterator[Broker]:
         "sasl.enabled.mechanisms": "PLAIN",
         "listener.name.sasl.plain.sasl.jaas.config": JAAS,
     }
-    listeners = [Listener("SASL", "SASL_PLAINTEXT")]
+    listeners = [BrokerListener("SASL", "SASL_PLAINTEXT")]
     with Broker(properties=properties, listeners=listeners, heap="384m") as running:
         yield running
 

@@ -13,7 +13,7 @@ from headgate.api import Header, Schema, SourceRecord, Struct
 from headgate.api import schema as s
 from headgate.java.nesting import DEEPEST
 from headgate.model import PluginRef, PluginSpec, StepSpec
-from headgate.pipeline.failure import Consumed
+from headgate.pipeline.failure import ConsumedRecord
 from headgate.pipeline.sink_chain import Kind, Output, SinkChain
 from headgate.pipeline.source_chain import SourceChain
 from headgate.pipeline.tolerance import ToleranceExceeded, Triage
@@ -41,8 +41,8 @@ def source(value: Any, schema: Schema | None, timestamp: int | None = None) -> S
 def offsets_of(triage: Triage) -> list[int]:
     """Of the consumed records that failed."""
     records = [failure.record for failure in triage.failures]
-    assert all(isinstance(record, Consumed) for record in records)
-    return [record.offset for record in records if isinstance(record, Consumed)]
+    assert all(isinstance(record, ConsumedRecord) for record in records)
+    return [record.offset for record in records if isinstance(record, ConsumedRecord)]
 
 
 # --- transforms -------------------------------------------------------------------------------------------------------

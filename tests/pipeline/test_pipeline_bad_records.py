@@ -24,7 +24,7 @@ from headgate.api import Form, Header, SourceRecord
 from headgate.api import schema as s
 from headgate.model import PluginSpec, StepSpec
 from headgate.pipeline.batch import CONSUMED
-from headgate.pipeline.failure import Consumed, Failure, Polled, Stage
+from headgate.pipeline.failure import ConsumedRecord, Failure, PolledRecord, Stage
 from headgate.pipeline.sink_chain import Kind, Output, SinkChain
 from headgate.pipeline.source_chain import SourceChain
 from headgate.pipeline.tolerance import Triage
@@ -48,7 +48,7 @@ def run_table(chain: SinkChain, batch: pa.Table) -> tuple[list[dict[str, Any]], 
 
 
 def places(failures: list[Failure]) -> list[tuple[Stage, int]]:
-    return [(each.stage, each.record.offset) for each in failures if isinstance(each.record, Consumed)]
+    return [(each.stage, each.record.offset) for each in failures if isinstance(each.record, ConsumedRecord)]
 
 
 # --- sinks ------------------------------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def test_a_failure_has_the_record_as_kafka_had_it_whatever_was_done_to_it() -> N
     triage = Triage(chain.policy)
     assert chain.records(consumed([b"b"], [b"\xff"], headers), triage) == []
     assert [each.record for each in triage.failures] == [
-        Consumed("t", 3, 10, 1700000000000, "CreateTime", b"\xff", b"b", (("h", b"1"), ("h", None)))
+        ConsumedRecord("t", 3, 10, 1700000000000, "CreateTime", b"\xff", b"b", (("h", b"1"), ("h", None)))
     ]
 
 
@@ -151,7 +151,7 @@ def test_one_bad_record_among_a_hundred_thousand_polled() -> None:
     table = chain.records(records, triage)
     assert table.num_rows == MANY - 1
     assert table["row"].to_pylist() == [number for number in range(MANY) if number != 50000]
-    assert [each.record for each in triage.failures] == [Polled("t", None, {"n": 50000})]
+    assert [each.record for each in triage.failures] == [PolledRecord("t", None, {"n": 50000})]
 
 
 @pytest.mark.parametrize("bad", [{0}, {2}, {0, 1, 2}])
@@ -184,7 +184,7 @@ def test_a_failed_record_of_a_source_is_kept_as_its_converters_write_it() -> Non
     )
     assert chain.records([record], triage).num_rows == 0
     assert [each.record for each in triage.failures] == [
-        Polled("t", {"file": "x"}, {"position": 3}, 5, b"k", b'"b"', (("h", b"1"),))
+        PolledRecord("t", {"file": "x"}, {"position": 3}, 5, b"k", b'"b"', (("h", b"1"),))
     ]
 
 
@@ -197,7 +197,7 @@ def test_what_its_converter_cannot_write_is_kept_as_it_is_or_as_text(value: Any,
     chain.records([SourceRecord(topic="t", value=value, headers=(Header("h", value),))], triage)
     (failure,) = triage.failures
     assert failure.stage is Stage.HEADER_CONVERTER
-    assert failure.record == Polled("t", None, None, None, None, kept, (("h", kept),))
+    assert failure.record == PolledRecord("t", None, None, None, None, kept, (("h", kept),))
 
 
 def test_the_log_gets_the_whole_record_of_a_source() -> None:
@@ -206,6 +206,6 @@ def test_the_log_gets_the_whole_record_of_a_source() -> None:
     triage = Triage(chain.policy)
     chain.records([SourceRecord(topic="t", value="b")], triage)
     record = triage.failures[0].record
-    assert isinstance(record, Polled)
+    assert isinstance(record, PolledRecord)
     assert record.shown.startswith("SourceRecord{sourcePartition=null, sourceOffset=null} ConnectRecord{topic='t'")
     assert record.value is None

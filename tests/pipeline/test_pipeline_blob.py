@@ -15,7 +15,7 @@ from headgate.api import schema as s
 from headgate.model import ChainSpec, PluginRef, PluginSpec
 from headgate.pipeline import blob
 from headgate.pipeline.blob import Job, JobFailed, Result
-from headgate.pipeline.failure import Consumed, InternalSinkRecord, Stage
+from headgate.pipeline.failure import ConsumedRecord, InternalSinkRecord, Stage
 from headgate.pipeline.sink_chain import Kind, Output, SinkChain
 from headgate.pipeline.tolerance import ToleranceExceeded
 
@@ -191,7 +191,7 @@ def test_a_failure_comes_back_beside_the_results(output: Output) -> None:
     result = run(blob.sink_job(spec, output, consumed([b"1", b"{", b"3"], [None, b"k", None], headers)))
     assert (result.count, result.error, result.rest) == (2, None, None)
     (failure,) = result.failures
-    assert failure.record == Consumed("t", 3, 11, 1700000000001, "CreateTime", b"k", b"{", (("h", b"1"),))
+    assert failure.record == ConsumedRecord("t", 3, 11, 1700000000001, "CreateTime", b"k", b"{", (("h", b"1"),))
     assert (failure.stage, failure.row) == (Stage.VALUE_CONVERTER, 1)
     assert failure.plugin == "headgate.pipeline.converters.json.JsonConverter"
     assert "Traceback (most recent call last)" in "".join(failure.trace)
@@ -204,7 +204,7 @@ def test_without_tolerance_the_failure_comes_beside_the_error() -> None:
     assert result.payload is None
     assert result.error is not None
     assert "Tolerance exceeded in error handler" in result.error
-    assert [each.record.offset for each in result.failures if isinstance(each.record, Consumed)] == [11]
+    assert [each.record.offset for each in result.failures if isinstance(each.record, ConsumedRecord)] == [11]
 
 
 @pytest.mark.kip(610, "errant record reporter")
@@ -216,7 +216,7 @@ def test_records_remember_their_bytes_where_they_may_become_dead_letters(errors:
     (record,) = run(blob.sink_job(blob.pack_spec(spec), RECORDS, consumed([b"v"], [b"k"]))).records()
     assert (record.value, record.topic, record.key) == ("v!", "t-new", "k")
     assert isinstance(record, InternalSinkRecord) is kept
-    expected = Consumed("t", 3, 10, 1700000000000, "CreateTime", b"k", b"v")
+    expected = ConsumedRecord("t", 3, 10, 1700000000000, "CreateTime", b"k", b"v")
     if kept:
         assert SinkChain(spec, RECORDS).consumed(record.replace(value="other")) == expected
     else:

@@ -6,15 +6,15 @@ import pytest
 
 from headgate.model import TaskId
 from headgate.pipeline.dead_letter import DeadLetter
-from headgate.pipeline.failure import Consumed, Failure, Polled, Stage
+from headgate.pipeline.failure import ConsumedRecord, Failure, PolledRecord, Stage
 
 pytestmark = pytest.mark.kip(298, "dead letter queue")
 
 TASK = TaskId("orders", 2)
-RECORD = Consumed("t", 3, 17, 1700000000123, "CreateTime", b"k", b"\xff", (("h", b"1"), ("h", None)))
+RECORD = ConsumedRecord("t", 3, 17, 1700000000123, "CreateTime", b"k", b"\xff", (("h", b"1"), ("h", None)))
 
 
-def failure(record: Consumed | Polled, message: str | None = "grün") -> Failure:
+def failure(record: ConsumedRecord | PolledRecord, message: str | None = "grün") -> Failure:
     return Failure(Stage.VALUE_CONVERTER, "a.Converter", "b.Error", message, ("Traceback\n", "b.Error: grün\n"), record)
 
 
@@ -47,7 +47,7 @@ def test_an_error_without_message_has_none() -> None:
 
 
 def test_a_source_tells_where_the_record_came_from() -> None:
-    record = Polled("t", {"filename": "é.txt"}, {"position": 7, "n": None}, value=b"v")
+    record = PolledRecord("t", {"filename": "é.txt"}, {"position": 7, "n": None}, value=b"v")
     letter = DeadLetter.of(failure(record, "a lone \ud800"), TASK, True)
     assert (letter.key, letter.value, letter.timestamp) == (None, b"v", None)
     assert letter.headers[:4] == (
@@ -61,5 +61,5 @@ def test_a_source_tells_where_the_record_came_from() -> None:
 
 
 def test_a_source_without_places() -> None:
-    headers = dict(DeadLetter.of(failure(Polled("t", None, None)), TASK, True).headers)
+    headers = dict(DeadLetter.of(failure(PolledRecord("t", None, None)), TASK, True).headers)
     assert headers["__connect.errors.source.partition"] == headers["__connect.errors.source.offset"] == b"null"

@@ -13,8 +13,8 @@ from headgate.api import ConfigError, ConnectError, SinkRecord, SourceRecord, So
 from headgate.api import schema as schemas
 from headgate.model import ChainSpec
 from headgate.pipeline import blob
-from headgate.pipeline.blob import Job, Result, Selection
-from headgate.pipeline.failure import Consumed
+from headgate.pipeline.blob import Job, Result, SelectedRows
+from headgate.pipeline.failure import ConsumedRecord
 from headgate.pipeline.parts import Part, parts
 from headgate.pipeline.predicates.record_is_tombstone import RecordIsTombstone
 from headgate.pipeline.sink_chain import Kind, Output
@@ -40,7 +40,7 @@ def relation(part: Part, *results: Result) -> Relation:
 
 
 def selection(spec: ChainSpec, given: Relation, table: pa.Table, output: Output | None) -> Job:
-    return blob.selection_job(blob.pack_spec(spec), Selection(given.origins, output), table)
+    return blob.selection_job(blob.pack_spec(spec), SelectedRows(given.origins, output), table)
 
 
 def test_a_chain_without_statement_is_one_part() -> None:
@@ -131,7 +131,7 @@ def test_a_record_that_fails_behind_a_statement_is_left_out_as_the_statement_mad
     assert [each.value for each in result.records()] == ["good"]
     (failure,) = result.failures
     assert failure.row == 1
-    assert isinstance(failure.record, Consumed)
+    assert isinstance(failure.record, ConsumedRecord)
     assert (failure.record.topic, failure.record.offset, failure.record.value) == ("t", 10, b'"bad"')
 
 

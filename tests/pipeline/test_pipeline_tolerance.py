@@ -11,13 +11,13 @@ import pytest
 from headgate.api import ConnectError, DataError, RetriableError, SourceRecord
 from headgate.model import TaskId
 from headgate.pipeline.converters.string import StringConverter
-from headgate.pipeline.failure import Consumed, Failure, Polled, Stage, shown_record
+from headgate.pipeline.failure import ConsumedRecord, Failure, PolledRecord, Stage, shown_record
 from headgate.pipeline.policy import ErrorPolicy
 from headgate.pipeline.tolerance import Postponed, Retry, StageFailed, ToleranceExceeded, Triage, attempt
 
 pytestmark = pytest.mark.kip(298, "error handling in Connect")
 
-RECORD = Consumed("orders", 3, 17, 1700000000123, "CreateTime", b"k", b"v", (("h", b"1"), ("n", None)))
+RECORD = ConsumedRecord("orders", 3, 17, 1700000000123, "CreateTime", b"k", b"v", (("h", b"1"), ("n", None)))
 PLACE = "{topic='orders', partition=3, offset=17}"
 STRING = "headgate.pipeline.converters.string.StringConverter"
 STAGES = [Stage.KEY_CONVERTER, Stage.VALUE_CONVERTER, Stage.HEADER_CONVERTER, Stage.TRANSFORMATION]
@@ -32,7 +32,7 @@ def failed(error: Exception, stage: Stage = Stage.VALUE_CONVERTER) -> StageFaile
     return raised.value
 
 
-def _record() -> Consumed:
+def _record() -> ConsumedRecord:
     return RECORD
 
 
@@ -67,11 +67,14 @@ def test_without_tolerance_an_error_names_stage_class_and_consumed_record(stage:
 @pytest.mark.parametrize(
     ("record", "shown"),
     [
-        (Polled("t", {"file": "a.txt"}, {"p": 7}), "{topic='t', sourcePartition={file=a.txt}, sourceOffset={p=7}}"),
-        (Polled("t", None, None), "{topic='t', sourcePartition=null, sourceOffset=null}"),
+        (
+            PolledRecord("t", {"file": "a.txt"}, {"p": 7}),
+            "{topic='t', sourcePartition={file=a.txt}, sourceOffset={p=7}}",
+        ),
+        (PolledRecord("t", None, None), "{topic='t', sourcePartition=null, sourceOffset=null}"),
     ],
 )
-def test_an_error_names_where_a_source_record_came_from(record: Polled, shown: str) -> None:
+def test_an_error_names_where_a_source_record_came_from(record: PolledRecord, shown: str) -> None:
     with pytest.raises(ToleranceExceeded) as raised:
         Triage(ErrorPolicy()).goes_on(0, failed(DataError("bad value")), lambda: record)
     assert f"where source record is {shown}: DataError: bad value" in str(raised.value)
@@ -182,11 +185,11 @@ def test_another_record_or_operation_starts_its_own_retries(row: int, stage: Sta
             True,
             f", where consumed record is {PLACE[:-1]}, timestamp=1700000000123, timestampType=CreateTime}}",
         ),
-        (Consumed("t", 0, 1), True, ", where consumed record is {topic='t', partition=0, offset=1}"),
-        (Polled("t", {}, {}, shown="SourceRecord{…}"), True, ", where source record is = SourceRecord{…}"),
+        (ConsumedRecord("t", 0, 1), True, ", where consumed record is {topic='t', partition=0, offset=1}"),
+        (PolledRecord("t", {}, {}, shown="SourceRecord{…}"), True, ", where source record is = SourceRecord{…}"),
     ],
 )
-def test_the_line_for_the_log_is_apaches(record: Consumed | Polled, with_record: bool, where: str) -> None:
+def test_the_line_for_the_log_is_apaches(record: ConsumedRecord | PolledRecord, with_record: bool, where: str) -> None:
     failure = Failure(Stage.TRANSFORMATION, "a.B", "c.D", "no", (), record)
     assert failure.report(TaskId("orders", 2), with_record) == (
         f"Error encountered in task orders-2. Executing stage 'TRANSFORMATION' with class 'a.B'{where}."

@@ -15,7 +15,7 @@ from job import START_S, Job, MakeJob, make_job, warm
 from proxy import Proxy
 
 from headgate.dev.broker import Broker
-from headgate.dev.server_config import Listener
+from headgate.dev.server_config import BrokerListener
 
 PROPERTIES: Final = {
     # Transactions that are too old are looked for that often: not every 10 s.
@@ -32,7 +32,7 @@ PROPERTIES: Final = {
 @pytest.fixture(scope="session")
 def doors() -> Iterator[tuple[Broker, Proxy]]:
     with Proxy() as proxy:
-        listeners = [Listener("PROXY", advertised=proxy.address), Listener("SASL", "SASL_PLAINTEXT")]
+        listeners = [BrokerListener("PROXY", advertised=proxy.address), BrokerListener("SASL", "SASL_PLAINTEXT")]
         with Broker(properties=PROPERTIES, listeners=listeners, heap="256m", start_seconds=START_S) as broker:
             proxy.upstream = broker.address("PROXY")
             warm(broker.bootstrap)

@@ -15,7 +15,7 @@ from headgate.api import SinkTask, SourceRecord
 from headgate.metrics import ErrorMetrics
 from headgate.model import EngineUnavailable, PluginRef, PluginSpec, StepSpec, TaskSpec
 from headgate.pipeline import blob
-from headgate.pipeline.failure import Consumed, Failure, Polled, Stage
+from headgate.pipeline.failure import ConsumedRecord, Failure, PolledRecord, Stage
 from headgate.tasks.control import Control, Stopped
 from headgate.tasks.outcomes import Outcomes
 from headgate.tasks.reporter import Reporter
@@ -154,7 +154,7 @@ class Told(Reporter):
         return Future()
 
 
-def told(record: Polled | Consumed, *place: Callable[[int], Any]) -> list[object]:
+def told(record: PolledRecord | ConsumedRecord, *place: Callable[[int], Any]) -> list[object]:
     """What is told of a failure in row 4."""
     reporter, bench = Told(), Bench()
     bench.reporter = reporter
@@ -165,12 +165,15 @@ def told(record: Polled | Consumed, *place: Callable[[int], Any]) -> list[object
 
 
 def test_a_row_of_a_table_learns_where_it_came_from() -> None:
-    found = told(Polled("t", None, None), lambda row: ({"file": "x"}, {"row": row}))
-    assert found == [Polled("t", {"file": "x"}, {"row": 4})]
+    found = told(PolledRecord("t", None, None), lambda row: ({"file": "x"}, {"row": row}))
+    assert found == [PolledRecord("t", {"file": "x"}, {"row": 4})]
 
 
 def test_a_record_that_knows_itself_is_told_as_it_is() -> None:
-    polled, consumed = Polled("t", {"file": "y"}, {"row": 0}), Consumed("t", 3, 17, 5, "CreateTime", b"k", b"v")
+    polled, consumed = (
+        PolledRecord("t", {"file": "y"}, {"row": 0}),
+        ConsumedRecord("t", 3, 17, 5, "CreateTime", b"k", b"v"),
+    )
     assert told(polled) == [polled]
     assert told(polled, lambda _: None) == [polled]
     assert told(consumed, lambda row: ({"file": "x"}, {"row": row})) == [consumed]

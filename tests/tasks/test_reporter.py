@@ -10,7 +10,7 @@ from fakes import Clock, Engine, Letters, TopicAdmin, chain_spec, errors_config,
 from headgate.api import ConnectError, SinkRecord, SinkTask
 from headgate.metrics import ErrorMetrics
 from headgate.model import Config, NewTopic
-from headgate.pipeline.failure import Consumed, Failure, InternalSinkRecord, Stage
+from headgate.pipeline.failure import ConsumedRecord, Failure, InternalSinkRecord, Stage
 from headgate.pipeline.sink_chain import Kind, Output, SinkChain
 from headgate.pipeline.tolerance import ToleranceExceeded
 from headgate.tasks.control import Control
@@ -19,7 +19,7 @@ from headgate.tasks.reporter import Reporter
 
 pytestmark = pytest.mark.kip(298, "error handling in Connect")
 
-RECORD = Consumed("t", 3, 17, 5, "CreateTime", b"k", b"v")
+RECORD = ConsumedRecord("t", 3, 17, 5, "CreateTime", b"k", b"v")
 FAILURE = Failure(Stage.TRANSFORMATION, "a.B", "c.D", "no", ("Traceback\n", "c.D: no\n"), RECORD)
 
 

@@ -19,7 +19,7 @@ from headgate.api.testing.suite import ConnectorSuite
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CommitUnit:
     """Records that are committed together: one record, or all rows of a table."""
 
     rows: tuple[str, ...]
@@ -28,7 +28,7 @@ class Step:
     offset: Mapping[str, Any] | None
 
     @classmethod
-    def of(cls, polled: Sequence[SourceRecord] | SourceTable | None) -> list[Step]:
+    def of(cls, polled: Sequence[SourceRecord] | SourceTable | None) -> list[CommitUnit]:
         if polled is None:
             return []
         if isinstance(polled, SourceTable):
@@ -69,17 +69,17 @@ class SourceConnectorSuite(ConnectorSuite):
                     task.stop_requested()
                     task.stop()
 
-    def read(self, count: int, offsets: MemoryOffsets | None = None) -> list[Step]:
+    def read(self, count: int, offsets: MemoryOffsets | None = None) -> list[CommitUnit]:
         """The next `count` records of all tasks, acknowledged as the runtime does."""
-        steps: list[Step] = []
+        units: list[CommitUnit] = []
         deadline = time.monotonic() + self.patience
         with self.running_tasks(offsets) as tasks:
-            while (found := sum(len(step.rows) for step in steps)) < count:
+            while (found := sum(len(unit.rows) for unit in units)) < count:
                 assert time.monotonic() < deadline, f"{found} of {count} records after {self.patience} seconds"
                 for task in tasks:
-                    steps += Step.of(_poll(task))
+                    units += CommitUnit.of(_poll(task))
         assert found == count, f"{found} records where there should be {count}"
-        return steps
+        return units
 
     def test_tasks_deliver_what_is_there(self) -> None:
         self.add_data(self.records)
@@ -92,20 +92,20 @@ class SourceConnectorSuite(ConnectorSuite):
             deadline = time.monotonic() + self.patience
             while found < self.records:
                 assert time.monotonic() < deadline, f"{found} of {self.records} records after {self.patience} seconds"
-                found += sum(len(step.rows) for task in tasks for step in Step.of(_poll(task)))
+                found += sum(len(unit.rows) for task in tasks for unit in CommitUnit.of(_poll(task)))
         assert found == self.records, f"{found} records where there should be {self.records}"
 
     def test_offsets_are_flat_maps_of_primitive_values(self) -> None:
         self.add_data(self.records)
-        for step in self.read(self.records):
-            for each in (step.partition, step.offset):
+        for unit in self.read(self.records):
+            for each in (unit.partition, unit.offset):
                 assert each is None or _is_flat(each), f"not a map from text to primitive values: {each!r}"
 
     def test_reading_goes_on_where_the_committed_offset_says(self) -> None:
-        """After every step: what is committed does not come again, what is not committed comes."""
+        """After every unit: what is committed does not come again, what is not committed comes."""
         self.add_data(self.records)
         before = self.read(self.records)
-        if all(step.offset is None for step in before):
+        if all(unit.offset is None for unit in before):
             import pytest
 
             pytest.skip("no offsets: nothing to go on from")
@@ -114,7 +114,7 @@ class SourceConnectorSuite(ConnectorSuite):
         for done in range(len(before) + 1):
             left = everything - _rows(before[:done])
             again = _rows(self.read(left.total(), _committed(before[:done])))
-            assert again == left, f"after {done} steps lost {left - again}, doubled {again - left}"
+            assert again == left, f"after {done} units lost {left - again}, doubled {again - left}"
 
     def test_poll_returns_soon_after_a_stop_is_requested(self) -> None:
         with self.running_tasks() as tasks:
@@ -136,14 +136,14 @@ class SourceConnectorSuite(ConnectorSuite):
 
     def test_altering_offsets_accepts_what_the_tasks_commit(self) -> None:
         self.add_data(self.records)
-        steps = self.read(self.records)
-        offsets = [(step.partition, step.offset) for step in steps if step.partition is not None]
+        units = self.read(self.records)
+        offsets = [(unit.partition, unit.offset) for unit in units if unit.partition is not None]
         if offsets:
             self._alter(offsets)
 
     def test_altering_offsets_accepts_a_reset(self) -> None:
         self.add_data(self.records)
-        partitions = [step.partition for step in self.read(self.records) if step.partition is not None]
+        partitions = [unit.partition for unit in self.read(self.records) if unit.partition is not None]
         if partitions:
             self._alter([(partition, None) for partition in partitions])
 
@@ -180,12 +180,12 @@ def _poll_until(task: SourceTask, polling: threading.Event, stopping: threading.
         _poll(task)
 
 
-def _rows(steps: Sequence[Step]) -> Counter[str]:
-    return Counter(row for step in steps for row in step.rows)
+def _rows(units: Sequence[CommitUnit]) -> Counter[str]:
+    return Counter(row for unit in units for row in unit.rows)
 
 
-def _committed(steps: Sequence[Step]) -> MemoryOffsets:
-    return MemoryOffsets((step.partition, step.offset) for step in steps if step.partition is not None)
+def _committed(units: Sequence[CommitUnit]) -> MemoryOffsets:
+    return MemoryOffsets((unit.partition, unit.offset) for unit in units if unit.partition is not None)
 
 
 def _is_flat(mapping: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Batches: messages of a consumer as a source gives them: columns, or records where there are headers."""
+"""MirrorBatches: messages of a consumer as a source gives them: columns, or records where there are headers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Given = SourceTable | Sequence[SourceRecord]
 
 
 @dataclass(frozen=True, slots=True)
-class Batches:
+class MirrorBatches:
     config: MirrorConfig
 
     def of(self, messages: Sequence[Any]) -> Iterator[tuple[TopicPartition, Given]]:

@@ -55,13 +55,13 @@ class Mirror(SourceConnector):
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         """None while the cluster that is read does not answer: tasks could not read it either."""
         assert self._lookout is not None
-        sight = self._lookout.take(_FIRST_LOOK_S)
-        if sight is None:
+        seen = self._lookout.take(_FIRST_LOOK_S)
+        if seen is None:
             return []
-        one = str(sight.one_cluster).lower()
+        one = str(seen.one_cluster).lower()
         return [
             {**self._raw, GROUP: self._group, ONE_CLUSTER: one, PARTITIONS: written(partitions)}
-            for partitions in dealt(sight.partitions, max_tasks)
+            for partitions in dealt(seen.partitions, max_tasks)
         ]
 
     def stop(self) -> None:

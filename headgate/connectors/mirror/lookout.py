@@ -24,7 +24,7 @@ _AGAIN_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Observation:
     partitions: frozenset[TopicPartition]
     """To be copied."""
     one_cluster: bool
@@ -51,9 +51,9 @@ class Lookout:
         self._failed = failed
         self._complaints = Complaints(log, "Mirror")
         self._condition = threading.Condition()
-        self._sight: Sight | None = None
+        self._seen: Observation | None = None
         self._asked = False
-        self._taken: Sight | None = None
+        self._taken: Observation | None = None
         self._problem: Exception | None = None
         self._ended = threading.Event()
         # Its log lines name the connector, as those of whoever made it.
@@ -67,14 +67,14 @@ class Lookout:
         self._ended.set()
         self._thread.join(seconds)
 
-    def take(self, seconds: float) -> Sight | None:
+    def take(self, seconds: float) -> Observation | None:
         """What was seen last, or is seen within this time; None: nothing yet. Raises what made it give up."""
         with self._condition:
-            self._condition.wait_for(lambda: self._sight or self._problem, seconds)
+            self._condition.wait_for(lambda: self._seen or self._problem, seconds)
             if self._problem is not None:
                 raise self._problem
-            self._asked, self._taken = True, self._sight
-            return self._sight
+            self._asked, self._taken = True, self._seen
+            return self._seen
 
     def _run(self) -> None:
         pause = 0.0
@@ -92,15 +92,15 @@ class Lookout:
                 self._failed(error)
                 return
 
-    def _see(self, sight: Sight) -> None:
+    def _see(self, seen: Observation) -> None:
         with self._condition:
-            self._sight = sight
+            self._seen = seen
             self._condition.notify_all()
-            news = self._asked and sight != self._taken
+            news = self._asked and seen != self._taken
         if news and not self._ended.is_set():
             self._changed()
 
-    def _look(self) -> Sight:
+    def _look(self) -> Observation:
         known = self._source.look(_LOOK_S)
         target = self._target.look(_LOOK_S) if self._target is not None else None
         one = not self._config.elsewhere or (target is not None and bool(known.id) and known.id == target.id)
@@ -108,7 +108,7 @@ class Lookout:
         if self._config.create_topics and self._target is not None and target is not None:
             self._make_room(self._target, target, topics, known)
         places = frozenset(TopicPartition(topic, number) for topic in topics for number in range(known.topics[topic]))
-        return Sight(places, one)
+        return Observation(places, one)
 
     def _chosen(self, known: Known, one_cluster: bool) -> list[str]:
         config = self._config

@@ -1,4 +1,4 @@
-"""Reader: a consumer that reads the partitions of one task, from where it is told."""
+"""MirrorReader: a consumer that reads the partitions of one task, from where it is told."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DEFAULTS: Final = {"isolation.level": "read_committed", "allow.auto.create.topi
 _OURS: Final = {"enable.auto.commit": False, "enable.auto.offset.store": False, "auto.offset.reset": "error"}
 
 
-class Reader:
+class MirrorReader:
     """`settings` are by Apache's names. It is never a member of its group: partitions are assigned to it. One thread
     uses it."""
 

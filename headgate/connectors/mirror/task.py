@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from headgate.api import Consumed, SourceRecord, SourceTable, SourceTask, TopicPartition
-from headgate.connectors.mirror.batches import Batches, Given
+from headgate.connectors.mirror.batches import Given, MirrorBatches
 from headgate.connectors.mirror.config import MirrorConfig
 from headgate.connectors.mirror.offset_policy import OffsetPolicy
 from headgate.connectors.mirror.positions import partition_map, place, position, read
-from headgate.connectors.mirror.reader import Reader
+from headgate.connectors.mirror.reader import MirrorReader
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class MirrorTask(SourceTask):
 
     def __init__(self) -> None:
         self._stop = threading.Event()
-        self._reader: Reader | None = None
+        self._reader: MirrorReader | None = None
         self._ready: deque[Given] = deque()
         self._positions: dict[TopicPartition, int] = {}
         """Of partitions that are read: the offset after the last message that was fetched."""
@@ -46,7 +46,7 @@ class MirrorTask(SourceTask):
     def start(self, config: Mapping[str, str]) -> None:
         self._config = MirrorConfig.of(config)
         self._one_cluster = config.get(ONE_CLUSTER) == "true"
-        self._batches = Batches(self._config)
+        self._batches = MirrorBatches(self._config)
         places = read(config[PARTITIONS])
         alias = self._config.naming.alias
         stored = self.context.offset_reader.offsets([partition_map(alias, where) for where in places])
@@ -56,7 +56,7 @@ class MirrorTask(SourceTask):
                 self._waiting[where] = None
             else:
                 self._positions[where] = at
-        self._reader = Reader(self._config.clients(self.context.cluster), self._config.group)
+        self._reader = MirrorReader(self._config.clients(self.context.cluster), self._config.group)
         self._group_metadata = self._reader.group_metadata
         self._reader.assign(self._positions)
 
@@ -84,7 +84,7 @@ class MirrorTask(SourceTask):
         if reader is not None:
             reader.close()
 
-    def _fetch(self, reader: Reader) -> None:
+    def _fetch(self, reader: MirrorReader) -> None:
         if not self._positions:  # nothing is assigned: nothing can come
             self._stop.wait(_IDLE_S)
             return
@@ -97,7 +97,7 @@ class MirrorTask(SourceTask):
             self._waiting[where] = self._positions.pop(where)
         reader.lost.clear()
 
-    def _place(self, reader: Reader) -> None:
+    def _place(self, reader: MirrorReader) -> None:
         """Finds out where to begin, as far as there are answers."""
         policy = self._config.offset_policy
         wanted = reader.wanted(policy, list(self._waiting))

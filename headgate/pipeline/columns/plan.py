@@ -23,7 +23,7 @@ _FEWEST: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RowRange:
     """Rows of a batch, with their shape if they have one in common."""
 
     first: int
@@ -47,7 +47,7 @@ class ColumnPlan:
             return None
         return cls(chain.steps, form)
 
-    def parts(self, batch: Batch) -> Iterator[Part]:
+    def parts(self, batch: Batch) -> Iterator[RowRange]:
         """The whole batch, cut where the shape begins and ends to fit."""
         count, done = batch.num_rows, 0
         texts = _texts(batch) if count >= _FEWEST else None
@@ -56,11 +56,11 @@ class ColumnPlan:
             for first, end, fits in runs(shape.matches(texts)):
                 if fits and end - first >= _FEWEST:
                     if done < first:
-                        yield Part(done, first)
-                    yield Part(first, end, shape)
+                        yield RowRange(done, first)
+                    yield RowRange(first, end, shape)
                     done = end
         if done < count:
-            yield Part(done, count)
+            yield RowRange(done, count)
 
     def table(self, batch: Batch, shape: Shape, schema: pa.Schema) -> pa.Table:
         """Of rows that all have this shape. Raises NotByColumns."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.pipeline.sql.column import Side, conformed
-from headgate.pipeline.sql.rows import ORIGINAL, Origins, Place, sides_of
+from headgate.pipeline.sql.rows import ORIGINAL, LastRecord, Origins, sides_of
 from headgate.pipeline.sql.types import NULL, filled, merged_all, size, with_field
 
 _MOST_FIELDS: Final = 1000
@@ -46,7 +46,7 @@ class Relation:
         names = ["topic", "partition", "original_topic", "original_partition"]
         ends = table.group_by(names).aggregate([("offset", "max")]).to_pylist()
         places = {
-            (each["topic"], each["partition"]): Place(
+            (each["topic"], each["partition"]): LastRecord(
                 each["original_topic"], each["original_partition"], each["offset_max"]
             )
             for each in ends

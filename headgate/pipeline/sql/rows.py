@@ -1,4 +1,4 @@
-"""Rows: the records of a blob as a statement will see them; and where rows come from that do not say so themselves."""
+"""StatementRows: the records of a blob as a statement will see them; and origins of rows that do not name theirs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class StatementRows:
     """Of one chain, whose header converter it uses."""
 
     converter: HeaderConverter
@@ -81,7 +81,7 @@ def _ms(record: Record) -> int | None:
 
 
 def sides_of(tables: Iterable[pa.Table]) -> tuple[Side, Side]:
-    """What is known of the keys and of the values of all these tables of Rows."""
+    """What is known of the keys and of the values of all these tables of StatementRows."""
     key, value = Side(), Side()
     for table in tables:
         one, other = pickle.loads(table.schema.metadata[_SIDES])
@@ -89,7 +89,7 @@ def sides_of(tables: Iterable[pa.Table]) -> tuple[Side, Side]:
     return key, value
 
 
-class Place(NamedTuple):
+class LastRecord(NamedTuple):
     """The last record of a partition, by what Kafka calls it."""
 
     topic: str | None
@@ -107,12 +107,12 @@ class Origins:
     timestamp_type: str | None = None
     timestamp: int | None = None
     """The highest, in ms."""
-    places: Mapping[tuple[str, int | None], Place] = field(default_factory=dict)
+    places: Mapping[tuple[str, int | None], LastRecord] = field(default_factory=dict)
     """Of a sink: by the topic and partition that transforms left."""
     key: Side = field(default_factory=Side)
     value: Side = field(default_factory=Side)
 
-    def place(self, topic: str, partition: int | None) -> Place:
+    def place(self, topic: str, partition: int | None) -> LastRecord:
         """Where a row of this topic and partition comes from; the end of the batch, where nobody knows."""
         found = self.places.get((topic, partition)) or self.places.get((self.topic, self.partition))
-        return found or Place(topic, partition, -1)
+        return found or LastRecord(topic, partition, -1)

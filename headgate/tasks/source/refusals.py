@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from headgate.api.errors import ConnectError
 from headgate.api.record import SourceRecord
 from headgate.metrics import SourceMetrics
-from headgate.pipeline.failure import Failure, Polled, Stage, class_name, message_of, shown_record
+from headgate.pipeline.failure import Failure, PolledRecord, Stage, class_name, message_of, shown_record
 from headgate.pipeline.trace import Traces
 from headgate.tasks.ports import RefusedRecord
 from headgate.tasks.reporter import Reporter
@@ -78,7 +78,7 @@ class Refusals:
         self._metrics.written.add(-1)
         error = RecordRefused(refused)
         origin = self._origin(message.number)
-        record = Polled(
+        record = PolledRecord(
             message.topic,
             origin.source_partition if origin else None,
             origin.source_offset if origin else None,

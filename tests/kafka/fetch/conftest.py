@@ -9,7 +9,7 @@ from fetch_support import Doors
 from test_client_settings import CERTIFICATE, KEY
 
 from headgate.dev.broker import Broker
-from headgate.dev.server_config import Listener
+from headgate.dev.server_config import BrokerListener
 
 MODULES = "org.apache.kafka.common.security"
 
@@ -18,7 +18,7 @@ MODULES = "org.apache.kafka.common.security"
 def doors() -> Iterator[Doors]:
     # A quota that is used up is forgotten after two seconds.
     properties = {"quota.window.num": "2", "quota.window.size.seconds": "1", **_DOORS}
-    listeners = [Listener("LOGIN", "SASL_PLAINTEXT"), Listener("TLS", "SSL")]
+    listeners = [BrokerListener("LOGIN", "SASL_PLAINTEXT"), BrokerListener("TLS", "SSL")]
     with Broker(properties=properties, listeners=listeners) as broker:
         yield Doors(broker, broker.address("LOGIN"), broker.address("TLS"))
 

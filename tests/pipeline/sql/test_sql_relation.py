@@ -13,7 +13,7 @@ from headgate.pipeline.batch import from_ipc, to_ipc
 from headgate.pipeline.converters.simple_header import SimpleHeaderConverter
 from headgate.pipeline.sql.column import Side
 from headgate.pipeline.sql.relation import Relation, Relations
-from headgate.pipeline.sql.rows import Place, Rows
+from headgate.pipeline.sql.rows import LastRecord, StatementRows
 
 PLAIN = schemas.struct({"id": schemas.INT32})
 
@@ -22,7 +22,7 @@ def rows_of(*records: Any) -> pa.Table:
     """As they come back from an executor."""
     converter = SimpleHeaderConverter()
     converter.configure({})
-    rows = Rows(converter)
+    rows = StatementRows(converter)
     return from_ipc(to_ipc(rows.table([rows.row(record) for record in records])))
 
 
@@ -117,9 +117,9 @@ def test_where_rows_come_from() -> None:
     origins = made.origins
     assert (origins.topic, origins.partition, origins.timestamp) == ("renamed", 1, 1007)
     assert origins.timestamp_type == "CreateTime"
-    assert origins.place("t", 0) == Place("t", 0, 4)
-    assert origins.place("renamed", 1) == Place("t", 1, 7)
-    assert origins.place("unheard of", 0) == Place("t", 1, 7)
+    assert origins.place("t", 0) == LastRecord("t", 0, 4)
+    assert origins.place("renamed", 1) == LastRecord("t", 1, 7)
+    assert origins.place("unheard of", 0) == LastRecord("t", 1, 7)
     alone = made.of_topic("t")
     assert seen(alone) == ["a", "b"]
     assert alone.origins.partition == 0

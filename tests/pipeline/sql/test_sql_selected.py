@@ -13,7 +13,7 @@ from headgate.api import ConnectError, Header, SchemaType, SinkRecord, SourceRec
 from headgate.api import schema as schemas
 from headgate.pipeline.converters.simple_header import SimpleHeaderConverter
 from headgate.pipeline.sql.column import Side
-from headgate.pipeline.sql.rows import Origins, Place
+from headgate.pipeline.sql.rows import LastRecord, Origins
 from headgate.pipeline.sql.selected import Selected
 
 NOON = dt.datetime(2024, 5, 6, 12, 0, tzinfo=dt.UTC)
@@ -22,7 +22,7 @@ ORIGINS = Origins(
     partition=1,
     timestamp_type="CreateTime",
     timestamp=1000,
-    places={("t", 0): Place("t", 0, 4), ("t", 1): Place("was", 1, 7)},
+    places={("t", 0): LastRecord("t", 0, 4), ("t", 1): LastRecord("was", 1, 7)},
     value=Side(False),
 )
 TYPED = Origins(topic="t", timestamp=1000, value=Side(True))

@@ -12,7 +12,7 @@ from source_fakes import Refused, RefusedMessage
 from headgate.api import SourceRecord
 from headgate.metrics import SourceMetrics
 from headgate.pipeline.batch import Produced, produced, slim
-from headgate.pipeline.failure import Failure, Polled, Stage
+from headgate.pipeline.failure import Failure, PolledRecord, Stage
 from headgate.pipeline.policy import ErrorPolicy
 from headgate.tasks.reporter import Reporter
 from headgate.tasks.source.refusals import RecordRefused, Refusals
@@ -58,7 +58,7 @@ def test_a_record_is_told_with_its_bytes_and_where_it_came_from() -> None:
         refusals(refused(number))
     records = [failure.record for failure in told.failures]
     assert records == [
-        Polled("t", {"batch": batch}, {"row": row}, 5, b"k", b"v", (("h", None),))
+        PolledRecord("t", {"batch": batch}, {"row": row}, 5, b"k", b"v", (("h", None),))
         for batch, row in (("a", 1), ("b", 4), ("d", 0))
     ]
     failure = told.failures[0]
@@ -82,7 +82,7 @@ def test_the_log_shows_the_record_as_it_was_polled_and_the_trace() -> None:
     refusals.expect(0, table(0), origin("a"))
     refusals(refused(0))
     record = told.failures[0].record
-    assert isinstance(record, Polled)
+    assert isinstance(record, PolledRecord)
     assert record.shown.startswith(
         "SourceRecord{sourcePartition={batch=a}, sourceOffset={row=0}} ConnectRecord{topic='t'"
     )
