@@ -48,6 +48,19 @@ def test_ten_thousand_records_need_one_call_each_way(registry: StandIn, cls: typ
     assert [each.split("?")[0] for each in registry.requests[1:]] == ["GET /schemas/ids/1"]
 
 
+@every_converter
+def test_topics_with_one_schema_are_told_apart_in_errors(registry: StandIn, cls: type[RegistryConverter]) -> None:
+    converter = configured(cls, registry.url)
+    data = converter.from_connect("one", *user())
+    assert data is not None
+    converter.to_connect("one", data)
+    for topic in ("other", "one"):
+        with pytest.raises(DataError, match=f"of topic {topic}\\b"):
+            converter.to_connect(topic, data[:-2])
+    gets = [each.split("?")[0] for each in registry.requests if each.startswith("GET")]
+    assert gets == ["GET /schemas/ids/1"], "the client keeps what it was given"
+
+
 def test_equal_schemas_are_one_schema(registry: StandIn) -> None:
     converter = configured(AvroConverter, registry.url)
     for _ in range(50):

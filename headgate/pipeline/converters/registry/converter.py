@@ -54,7 +54,8 @@ class RegistryConverter(Converter):
         # A source may build its schema anew for each record, and executors get another copy with each batch.
         self._by_identity: dict[tuple[str, int], tuple[Schema, Write]] = {}
         self._by_schema = lru_cache(self._size)(self.writer)
-        self._readers: dict[int, Read] = {}
+        # By topic too: what a reader cannot read, it says of its topic.
+        self._readers: dict[tuple[str, int], Read] = {}
 
     @abstractmethod
     def writer(self, topic: str, schema: Schema) -> Write:
@@ -84,12 +85,12 @@ class RegistryConverter(Converter):
         if data is None:
             return None, None
         number = schema_id(topic, data)
-        read = self._readers.get(number)
+        read = self._readers.get((topic, number))
         if read is None:
             text = self.registry.by_id(topic, self._subjects.of_topic(topic), number)
             read = self.reader(topic, text)
             self._make_room(self._readers)
-            self._readers[number] = read
+            self._readers[topic, number] = read
         return read(data)
 
     def schema_of(self, topic: str, value: Any) -> Schema:
