@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from headgate.cli.migration.worker import NotAWorkerFile
     from headgate.runtime.config.worker_config import DISTRIBUTED
     from headgate.runtime.plugins import Plugins
-    from headgate.storage.snapshot import Unreadable
+    from headgate.storage.snapshot import UnreadableTopic
 
     try:
         warnings: list[str] = []
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             findings = survey(arguments.worker, raw, plugins, arguments.timeout, warnings)
     except NotAWorkerFile as error:
         problem = f"The file '{arguments.worker}' {error}."
-    except (ConfigError, FileError, Unreadable) as error:
+    except (ConfigError, FileError, UnreadableTopic) as error:
         problem = shown(str(error))
     else:
         print(json_text(findings) if arguments.json else text(findings), end="")

@@ -145,10 +145,6 @@ class Membership:
         return self._joined.assignment.leader_url
 
     @property
-    def coordinator_known(self) -> bool:
-        return self._known
-
-    @property
     def rebalancing(self) -> bool:
         """Whether what it was given last is about to be replaced, or it has no place at all."""
         return self._again or not self._settled or not self._joined.member_id or self._coordinator.rejoins

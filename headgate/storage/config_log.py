@@ -27,8 +27,6 @@ from headgate.storage.config_records import (
     CommitRecord,
     ConfigRecord,
     ConnectorRecord,
-    Malformed,
-    NotJson,
     TargetStateRecord,
     TaskCountRecord,
     TaskRecord,
@@ -36,6 +34,7 @@ from headgate.storage.config_records import (
     encode,
 )
 from headgate.storage.config_state import ConfigFold, ConfigState
+from headgate.storage.records import MalformedRecord, NotJson
 from headgate.storage.topic_log import Log, LogRecord
 from headgate.storage.topic_writer import WriteFailed, Writer
 
@@ -89,10 +88,6 @@ class ConfigLog:
         with self._folding:
             return self._fold.state()
 
-    def offset(self) -> int:
-        """The next offset to read: what this worker tells the group."""
-        return self.state().offset
-
     def refresh(self, timeout: float) -> ConfigState:
         """The state with all that was in the topic when this was called. Raises ReadTimeout."""
         self._topic_log.read_to_end(timeout)
@@ -104,7 +99,7 @@ class ConfigLog:
         except NotJson as error:
             _log.error("Record %d of %s is ignored: %s", record.offset, self._topic_log.topic, error)
             return
-        except Malformed as error:
+        except MalformedRecord as error:
             _log.error("Record %d of %s (%r) is ignored: %s", record.offset, self._topic_log.topic, record.key, error)
             with self._folding:
                 self._fold.ignore(record.offset)

@@ -11,16 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
-from headgate.java.json import dumps, strict_loads
+from headgate.java.json import dumps
 from headgate.model import Config, LevelChange, RestartRequest, SessionKey, TargetState, TaskId
-
-
-class NotJson(ValueError):
-    """The value is not JSON: workers take no notice of such a record, not even of its offset."""
-
-
-class Malformed(ValueError):
-    """JSON, but not what belongs under this key: ignored, but its offset counts."""
+from headgate.storage.records import MalformedRecord, task_of, value_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +112,15 @@ def _states(target: TargetState) -> Mapping[str, str]:
 
 
 def decode(key: bytes | None, value: bytes | None) -> ConfigRecord:
-    """Raises NotJson, Malformed."""
-    try:
-        tree = None if value is None else strict_loads(value)
-    except ValueError as error:
-        raise NotJson(f"its value is not JSON: {error}") from error
+    """Raises NotJson, MalformedRecord."""
+    tree = value_of(value)
     if key is None:
-        raise Malformed("it has no key")
+        raise MalformedRecord("it has no key")
     name = key.decode(errors="replace")
     for prefix, read in _KINDS.items():
         if name == prefix or (prefix != _SESSION and name.startswith(prefix)):
             return read(name[len(prefix) :], tree)
-    raise Malformed("no worker writes such a key")
+    raise MalformedRecord("no worker writes such a key")
 
 
 def _target(connector: str, tree: Any) -> ConfigRecord:
@@ -143,7 +133,7 @@ def _target(connector: str, tree: Any) -> ConfigRecord:
     try:
         return TargetStateRecord(connector, TargetState(text))
     except ValueError:
-        raise Malformed(f"{text!r} is no target state") from None
+        raise MalformedRecord(f"{text!r} is no target state") from None
 
 
 def _connector(connector: str, tree: Any) -> ConfigRecord:
@@ -151,10 +141,10 @@ def _connector(connector: str, tree: Any) -> ConfigRecord:
 
 
 def _task(rest: str, tree: Any) -> ConfigRecord:
-    connector, dash, number = rest.rpartition("-")
-    if not dash or not number.isascii() or not number.isdigit():
-        raise Malformed("its key does not end with the number of a task")
-    return TaskRecord(TaskId(connector, int(number)), _properties(tree))
+    task = task_of(rest)
+    if task is None:
+        raise MalformedRecord("its key does not end with the number of a task")
+    return TaskRecord(task, _properties(tree))
 
 
 def _commit(connector: str, tree: Any) -> ConfigRecord:
@@ -174,17 +164,17 @@ def _session_key(_: str, tree: Any) -> ConfigRecord:
     fields = _object(tree)
     key, algorithm, created = fields.get("key"), fields.get("algorithm"), fields.get("creation-timestamp")
     if not isinstance(key, str) or not isinstance(algorithm, str) or not _whole(created):
-        raise Malformed("it has not the three fields of a session key")
+        raise MalformedRecord("it has not the three fields of a session key")
     try:
         return SessionKey(base64.b64decode(key, validate=True), algorithm, created)
     except binascii.Error as error:
-        raise Malformed(f"the session key is not base64: {error}") from None
+        raise MalformedRecord(f"the session key is not base64: {error}") from None
 
 
 def _logger(logger: str, tree: Any) -> ConfigRecord:
     level = _object(tree).get("level")
     if not isinstance(level, str):
-        raise Malformed("its level is no text")
+        raise MalformedRecord("its level is no text")
     return LevelChange(logger, level)
 
 
@@ -202,24 +192,26 @@ _KINDS: Final[Mapping[str, Callable[[str, Any], ConfigRecord]]] = {
 
 def _object(tree: Any) -> Mapping[str, Any]:
     if not isinstance(tree, dict):
-        raise Malformed(f"its value is {'null' if tree is None else f'of type {type(tree).__name__}'}, not an object")
+        raise MalformedRecord(
+            f"its value is {'null' if tree is None else f'of type {type(tree).__name__}'}, not an object"
+        )
     return tree
 
 
 def _properties(tree: Any) -> Config:
     properties = _object(tree).get("properties")
     if not isinstance(properties, dict):
-        raise Malformed('its "properties" are no object')
+        raise MalformedRecord('its "properties" are no object')
     wrong = [key for key, value in properties.items() if value is not None and not isinstance(value, str)]
     if wrong:
-        raise Malformed(f"its properties {', '.join(wrong)} are no texts")
+        raise MalformedRecord(f"its properties {', '.join(wrong)} are no texts")
     return {key: value for key, value in properties.items() if value is not None}
 
 
 def _count(tree: Any, field: str) -> int:
     count = _object(tree).get(field)
     if not _whole(count) or count < 0:
-        raise Malformed(f'its "{field}" is no number of tasks')
+        raise MalformedRecord(f'its "{field}" is no number of tasks')
     return int(count)
 
 

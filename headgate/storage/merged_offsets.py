@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from headgate.model import Offset, Partition
@@ -13,13 +14,13 @@ from headgate.storage.offset_table import Offsets, identity
 _log: Final = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class MergedOffsets:
     """What the connector's topic does not have is looked for in the worker's: there the connector began, and there it
     goes on when it loses its own topic."""
 
-    def __init__(self, own: OffsetLog | OffsetsWrittenBy, shared: OffsetLog) -> None:
-        self._own = own
-        self._shared = shared
+    _own: OffsetLog | OffsetsWrittenBy
+    _shared: OffsetLog
 
     @property
     def topic(self) -> str:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from confluent_kafka import KafkaError
 
 from headgate.model import Offset, Partition
-from headgate.storage.offset_records import Malformed, decode_key, decode_offset, encode_key, encode_offset
+from headgate.storage.offset_records import decode_key, decode_offset, encode_key, encode_offset
 from headgate.storage.offset_table import Offsets, identity
+from headgate.storage.records import MalformedRecord
 from headgate.storage.topic_log import Log, LogRecord
 from headgate.storage.topic_writer import SendingWriter, Writer
 
@@ -25,16 +27,14 @@ _log: Final = logging.getLogger(__name__)
 TIMEOUT_S: Final = 30.0
 
 
+@dataclass(slots=True)
 class _Known:
     """A partition with an offset."""
 
-    __slots__ = ("keys", "offset", "partition")
-
-    def __init__(self, partition: Partition | None) -> None:
-        self.partition = partition
-        self.offset: Offset | None = None
-        self.keys: dict[bytes, Offset | None] = {}
-        """All keys that have a value, the last written one last."""
+    partition: Partition | None
+    offset: Offset | None = None
+    keys: dict[bytes, Offset | None] = field(default_factory=dict)
+    """All keys that have a value, the last written one last."""
 
 
 class OffsetLog:
@@ -115,13 +115,13 @@ class OffsetLog:
     def _on_record(self, record: LogRecord) -> None:
         try:
             connector, partition = decode_key(record.key)
-        except Malformed as error:
+        except MalformedRecord as error:
             _log.warning("Record %d of %s-%d is ignored: %s", record.offset, self.topic, record.partition, error)
             return
         assert record.key is not None
         try:
             offset = decode_offset(record.value)
-        except Malformed as error:
+        except MalformedRecord as error:
             _log.warning("The offset of %r in topic %s is unreadable: %s", record.key, self.topic, error)
             offset = None
         with self._folding:

@@ -8,10 +8,7 @@ from headgate.java.json import dumps, strict_loads
 from headgate.model import Offset, Partition
 from headgate.storage.offset_table import encode as checked
 from headgate.storage.offset_table import identity
-
-
-class Malformed(ValueError):
-    """No key as workers write it: of no connector."""
+from headgate.storage.records import MalformedRecord, value_of
 
 
 def encode_key(connector: str, partition: Partition | None) -> bytes:
@@ -25,31 +22,28 @@ def encode_offset(offset: Offset) -> bytes:
 
 
 def decode_key(key: bytes | None) -> tuple[str, Partition | None]:
-    """Connector and partition. Raises Malformed."""
+    """Connector and partition. Raises MalformedRecord."""
     try:
         tree = strict_loads(key or b"")
     except ValueError as error:
-        raise Malformed(f"its key is not JSON: {error}") from error
+        raise MalformedRecord(f"its key is not JSON: {error}") from error
     if not isinstance(tree, list) or len(tree) != 2 or not isinstance(tree[0], str):
-        raise Malformed("its key is no pair of a connector and a partition")
+        raise MalformedRecord("its key is no pair of a connector and a partition")
     connector, partition = tree
     if partition is not None and not isinstance(partition, dict):
-        raise Malformed("the partition in its key is no object")
+        raise MalformedRecord("the partition in its key is no object")
     try:
         identity(partition)
     except ValueError as error:
-        raise Malformed(f"the partition in its key is no partition: {error}") from error
+        raise MalformedRecord(f"the partition in its key is no partition: {error}") from error
     return connector, partition
 
 
 def decode_offset(value: bytes | None) -> Offset | None:
-    """None for a tombstone. Raises Malformed."""
-    try:
-        tree = None if value is None else strict_loads(value)
-    except ValueError as error:
-        raise Malformed(f"its value is not JSON: {error}") from error
+    """None for a tombstone. Raises MalformedRecord."""
+    tree = value_of(value)
     if tree is not None and not isinstance(tree, dict):
-        raise Malformed("its value is no object")
+        raise MalformedRecord("its value is no object")
     return tree
 
 

@@ -3,60 +3,43 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ClusterMetadata  # type: ignore[attr-defined]
 
 from headgate.kafka.admin_clients import admin_client
-from headgate.model import Config, Status
+from headgate.model import Config
 from headgate.storage import config_records, status_records
 from headgate.storage.config_state import ConfigFold, ConfigState
 from headgate.storage.internal_topics import InternalTopic, InternalTopicError, InternalTopics, check
-from headgate.storage.offset_records import Malformed, decode_key, decode_offset
+from headgate.storage.offset_records import decode_key, decode_offset
 from headgate.storage.offset_table import identity
+from headgate.storage.records import MalformedRecord
 from headgate.storage.status_cache import StatusCache
 from headgate.storage.topic_log import LogRecord, ReadTimeout, TopicLog
 
 _BOOTSTRAP: Final = "bootstrap.servers"
 _CLIENT: Final = "headgate-migrate"
-_UNREADABLE: Final = (config_records.NotJson, config_records.Malformed, status_records.Malformed, Malformed)
 
 
-class Unreadable(Exception):
+class UnreadableTopic(Exception):
     """The topics could not be read; the message says why, and what to do."""
 
 
 # --- what is kept of a topic ------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class ConfigTopic:
-    """Records of the config topic, as they come."""
-
-    fold: ConfigFold = field(default_factory=ConfigFold)
-
-    def take(self, record: LogRecord) -> None:
-        self.fold.apply(config_records.decode(record.key, record.value), record.offset)
+def take_config(fold: ConfigFold, record: LogRecord) -> None:
+    fold.apply(config_records.decode(record.key, record.value), record.offset)
 
 
-@dataclass(slots=True)
-class StatusTopic:
-    cache: StatusCache = field(default_factory=StatusCache)
-
-    def take(self, record: LogRecord) -> None:
-        whose, value = status_records.decode(record.key, record.value)
-        self.cache.read(whose, value, record.offset, record.timestamp)
-
-    def connector(self, name: str) -> Status | None:
-        found = self.cache.get(name)
-        return found if isinstance(found, Status) else None
-
-    def tasks(self, name: str) -> Mapping[int, Status]:
-        return self.cache.tasks(name)
+def take_status(cache: StatusCache, record: LogRecord) -> None:
+    cache.read(*status_records.decode(record.key, record.value), record.offset, record.timestamp)
 
 
 @dataclass(slots=True)
@@ -96,14 +79,14 @@ class Snapshot:
     cluster_id: str | None
     topics: tuple[Topic, ...]
     configs: ConfigState
-    statuses: StatusTopic
+    statuses: StatusCache
     offsets: OffsetTopic
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-class Reader:
+class SnapshotReader:
     """`worker` is a worker file that has been checked, with its secrets in place; `timeout` is for each topic, and for
     each other thing that is asked of Kafka. Raises ClientConfigError, InternalTopicError."""
 
@@ -114,28 +97,32 @@ class Reader:
         self._committed = worker.get("exactly.once.source.support", "").strip().lower() == "enabled"
 
     def read(self) -> Snapshot:
-        """Raises Unreadable."""
+        """Raises UnreadableTopic."""
         where = self._worker[_BOOTSTRAP]
         admin = Admin(self._worker, self._timeout)
         listed = admin.topics(where)
         missing = [each for each in self._topics.all() if _count(listed, each.name) == 0]
         if missing:
             named = ", ".join(f"{each.name} ({each.property})" for each in missing)
-            raise Unreadable(
+            raise UnreadableTopic(
                 f"Not found at {where}: {named}. Every worker of a cluster makes these topics when it starts, so the"
                 " worker file names others than the cluster has, or another Kafka, or a user who may not see them."
             )
-        configs, statuses, offsets = ConfigTopic(), StatusTopic(), OffsetTopic()
-        takes = {"config": configs.take, "offset": offsets.take, "status": statuses.take}
+        configs, statuses, offsets = ConfigFold(), StatusCache(), OffsetTopic()
+        takes: dict[str, Callable[[LogRecord], None]] = {
+            "config": partial(take_config, configs),
+            "offset": offsets.take,
+            "status": partial(take_status, statuses),
+        }
         found = tuple(
             self._topic(admin, each, _count(listed, each.name), takes[each.property.partition(".")[0]])
             for each in self._topics.all()
         )
-        return Snapshot(getattr(listed, "cluster_id", None), found, configs.fold.state(), statuses, offsets)
+        return Snapshot(getattr(listed, "cluster_id", None), found, configs.state(), statuses, offsets)
 
     def offsets_of(self, topic: str, clients: Config) -> OffsetTopic | None:
         """Of a connector with a topic of its own, with the settings of its clients that are not the worker's; None if
-        there is no such topic yet. Raises Unreadable, ClientConfigError."""
+        there is no such topic yet. Raises UnreadableTopic, ClientConfigError."""
         settings = {**self._worker, **clients}
         admin = Admin(settings, self._timeout)
         if _count(admin.topics(settings[_BOOTSTRAP]), topic) == 0:
@@ -165,14 +152,14 @@ class Reader:
             count += 1
             try:
                 take(record)
-            except _UNREADABLE as error:
+            except MalformedRecord as error:
                 ignored.append(f"record {record.offset} of partition {record.partition}: {error}")
 
         with closing(TopicLog(topic, clients, admin.client, read_committed=committed)) as log:
             try:
                 log.start(on_record, self._timeout)
             except ReadTimeout as error:
-                raise Unreadable(
+                raise UnreadableTopic(
                     f"{error}. Try again with more time (--timeout), or as a user who may read it."
                 ) from error
         return count, ignored
@@ -182,23 +169,25 @@ class Admin:
     """An admin client that only asks."""
 
     def __init__(self, clients: Config, timeout: float) -> None:
-        """Raises ClientConfigError, Unreadable."""
+        """Raises ClientConfigError, UnreadableTopic."""
         self._timeout = timeout
         self._last = ""
         try:
             self.client = admin_client(clients, error_cb=self._on_error)
         except KafkaException as error:
-            raise Unreadable(f"No client of Kafka can be made of the worker file: {error.args[0].str()}") from error
+            raise UnreadableTopic(
+                f"No client of Kafka can be made of the worker file: {error.args[0].str()}"
+            ) from error
 
     def topics(self, where: str) -> ClusterMetadata:
-        """All of them: to ask for one by its name might create it. Raises Unreadable."""
+        """All of them: to ask for one by its name might create it. Raises UnreadableTopic."""
         began = time.monotonic()
         try:
             return self.client.list_topics(timeout=self._timeout)
         except KafkaException as error:
             self.client.poll(0)
             why = self._last or error.args[0].str()
-            raise Unreadable(
+            raise UnreadableTopic(
                 f"No Kafka broker answered at {where} within {time.monotonic() - began:.0f} s ({why}). Check"
                 " bootstrap.servers, and the worker file's security.protocol, sasl.* and ssl.* keys."
             ) from error

@@ -70,9 +70,13 @@ class StatusCache:
         entry = self._entries.get(whose)
         return None if entry is None else entry.shown
 
+    def status(self, whose: str | TaskId) -> Status | None:
+        found = self.get(whose)
+        return found if isinstance(found, Status) else None
+
     def tasks(self, connector: str) -> Mapping[int, Status]:
-        found = ((number, self.get(TaskId(connector, number))) for number in sorted(self._tasks.get(connector, ())))
-        return {number: status for number, status in found if isinstance(status, Status)}
+        found = ((number, self.status(TaskId(connector, number))) for number in sorted(self._tasks.get(connector, ())))
+        return {number: status for number, status in found if status is not None}
 
     def topics(self, connector: str) -> Mapping[str, StatusValue]:
         found = ((topic, self.get(TopicId(connector, topic))) for topic in self._topics.get(connector, ()))

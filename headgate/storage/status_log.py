@@ -20,8 +20,9 @@ from confluent_kafka import KafkaError
 from headgate.backoff import Backoff
 from headgate.kafka.asking import NOT_YET, passes
 from headgate.model import Status, TaskId
+from headgate.storage.records import MalformedRecord
 from headgate.storage.status_cache import StatusCache
-from headgate.storage.status_records import Malformed, StatusId, StatusValue, TopicId, TopicStatus, decode, encode
+from headgate.storage.status_records import StatusId, StatusValue, TopicId, TopicStatus, decode, encode
 from headgate.storage.topic_log import Log, LogRecord
 from headgate.storage.topic_writer import SendingWriter
 
@@ -85,8 +86,7 @@ class StatusLog:
 
     def get(self, whose: str | TaskId) -> Status | None:
         with self._changed:
-            found = self._cache.get(whose)
-        return found if isinstance(found, Status) else None
+            return self._cache.status(whose)
 
     def tasks(self, name: str) -> Mapping[int, Status]:
         with self._changed:
@@ -184,7 +184,7 @@ class StatusLog:
     def _on_record(self, record: LogRecord) -> None:
         try:
             whose, value = decode(record.key, record.value)
-        except Malformed as error:
+        except MalformedRecord as error:
             _log.error("Record of %s (%r) is ignored: %s", self._topic_log.topic, record.key, error)
             return
         with self._changed:

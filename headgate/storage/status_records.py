@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headgate.java.json import dumps, strict_loads
+from headgate.java.json import dumps
 from headgate.model import State, Status, TaskId
+from headgate.storage.records import MalformedRecord, task_of, value_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,6 @@ _CONNECTOR: Final = "status-connector-"
 _TASK: Final = "status-task-"
 _TOPIC: Final = "status-topic-"
 _OF: Final = ":connector-"
-
-
-class Malformed(ValueError):
-    """No status as workers write it: ignored."""
 
 
 def encode_key(whose: StatusId) -> bytes:
@@ -66,33 +63,28 @@ def _tree(whose: StatusId, value: StatusValue) -> dict[str, Any]:
 
 
 def decode(key: bytes | None, value: bytes | None) -> tuple[StatusId, StatusValue | None]:
-    """None is a tombstone. Raises Malformed."""
+    """None is a tombstone. Raises MalformedRecord."""
     whose = _whose((key or b"").decode(errors="replace"))
-    try:
-        tree = None if value is None else strict_loads(value)
-    except ValueError as error:
-        raise Malformed(f"its value is not JSON: {error}") from error
+    tree = value_of(value)
     if tree is None:
         return whose, None
     try:
         return whose, _topic(tree) if isinstance(whose, TopicId) else _status(tree)
     except (KeyError, TypeError, ValueError) as error:
-        raise Malformed(f"its value is not a status: {error!r}") from error
+        raise MalformedRecord(f"its value is not a status: {error!r}") from error
 
 
 def _whose(key: str) -> StatusId:
     if key.startswith(_CONNECTOR):
         return key[len(_CONNECTOR) :]
-    if key.startswith(_TASK):
-        connector, dash, number = key[len(_TASK) :].rpartition("-")
-        if dash and number.isascii() and number.isdigit():
-            return TaskId(connector, int(number))
+    if key.startswith(_TASK) and (task := task_of(key[len(_TASK) :])) is not None:
+        return task
     if key.startswith(_TOPIC):
         # A topic's name has no colon; a connector's may.
         topic, _, rest = key[len(_TOPIC) :].partition(":")
         if f":{rest}".startswith(_OF):
             return TopicId(rest[len(_OF) - 1 :], topic)
-    raise Malformed("no worker writes such a key")
+    raise MalformedRecord("no worker writes such a key")
 
 
 def _status(tree: Any) -> Status:

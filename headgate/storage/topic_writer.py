@@ -88,10 +88,6 @@ class TopicWriter:
         if unanswered:
             raise WriteFailed(late)
 
-    def flush(self, timeout: float) -> bool:
-        """Whether nothing is under way any more."""
-        return self._sender.flush(timeout)
-
     def close(self, timeout: float = 5.0) -> None:
         """Waits that long for what is under way; the rest is told that it failed."""
         self._sender.close(timeout)

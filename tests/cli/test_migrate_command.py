@@ -27,7 +27,7 @@ from headgate.model import TopicPartition as Place
 from headgate.runtime.plugins import Plugins
 from headgate.storage.config_records import CommitRecord, ConnectorRecord, TaskRecord, encode
 from headgate.storage.group_offsets import KafkaGroupOffsets
-from headgate.storage.snapshot import Unreadable
+from headgate.storage.snapshot import UnreadableTopic
 from headgate.storage.worker_logs import WorkerLogs
 
 pytestmark = [pytest.mark.broker, pytest.mark.process]
@@ -393,7 +393,7 @@ class TestWhatCanBeWrong:
 
     def test_settings_that_no_client_can_be_made_of(self, file: dict[str, str]) -> None:
         broken = {"security.protocol": "SSL", "ssl.truststore.location": "trust.jks", "ssl.truststore.type": "JKS"}
-        with pytest.raises(Unreadable, match=r"ssl.truststore.location names trust.jks"):
+        with pytest.raises(UnreadableTopic, match=r"ssl.truststore.location names trust.jks"):
             found({**file, **broken})
 
     def test_what_is_wrong_in_the_file_is_told_when_kafka_cannot_be_reached(self, file: dict[str, str]) -> None:
@@ -402,7 +402,7 @@ class TestWhatCanBeWrong:
             "config.providers.vault.class": "com.acme.Vault",
             "bootstrap.servers": "${vault:kafka:servers}",
         }
-        with pytest.raises(Unreadable) as raised:
+        with pytest.raises(UnreadableTopic) as raised:
             found({**file, **lost}, 1)
         assert "com.acme.Vault" in str(raised.value)
 

@@ -53,7 +53,7 @@ def test_one_worker_does_everything(start: Start, configs: Configs, eventually: 
     place = node.membership
     assert place.member_id.startswith("connect-w1-")
     assert (place.is_leader, place.leader_url, place.generation) == (True, "http://w1/", 1)
-    assert (place.protocol, place.coordinator_known, place.rebalancing) == (Protocol.SESSIONED, True, False)
+    assert (place.protocol, place.rebalancing) == (Protocol.SESSIONED, False)
     assert node.held == configs.configured
 
 

@@ -62,7 +62,7 @@ def test_the_records_of_a_connectors_life(worker: Worker, topic: Topic) -> None:
         ("connector-a", None),
         ("target-state-a", None),
     ]
-    assert configs.offset() == 8
+    assert configs.state().offset == 8
 
 
 @pytest.mark.kip(980, "the target state is written before the config")
@@ -203,14 +203,14 @@ def test_odd_records_are_logged_and_passed_over(topic: Topic, caplog: pytest.Log
     with caplog.at_level(logging.ERROR, logger="headgate"):
         topic.append(b"connector-a", b'{"properties":{}}')
         topic.append(b"strange", b"{}")
-        assert worker.configs.offset() == 2
+        assert worker.configs.state().offset == 2
         topic.append(b"commit-a", b"nonsense")
     # What is not JSON does not even move the offset: Java's workers would not agree with us otherwise.
-    assert worker.configs.offset() == 2
+    assert worker.configs.state().offset == 2
     assert "Record 1 of connect-configs (b'strange') is ignored" in caplog.text
     assert "Record 2 of connect-configs is ignored: its value is not JSON" in caplog.text
     topic.append(b"commit-a", b'{"tasks":0}')
-    assert worker.configs.offset() == 4
+    assert worker.configs.state().offset == 4
 
 
 @pytest.mark.kip(618, "the leader writes to the config topic with a transactional producer")

@@ -12,14 +12,13 @@ from headgate.storage.config_records import (
     CommitRecord,
     ConfigRecord,
     ConnectorRecord,
-    Malformed,
-    NotJson,
     TargetStateRecord,
     TaskCountRecord,
     TaskRecord,
     decode,
     encode,
 )
+from headgate.storage.records import MalformedRecord, NotJson
 
 PROPERTIES = {"name": "a", "connector.class": "FileStreamSource", "topic": "t"}
 JAVA_PROPERTIES = b'{"properties":{"name":"a","connector.class":"FileStreamSource","topic":"t"}}'
@@ -91,7 +90,7 @@ def test_the_order_of_a_configs_keys_is_kept(record: ConfigRecord) -> None:
 
 @given(st.binary(max_size=40) | TEXTS.map(str.encode), st.none() | st.binary(max_size=40))
 def test_any_bytes_are_a_record_or_one_of_two_errors(key: bytes, value: bytes | None) -> None:
-    with suppress(NotJson, Malformed):
+    with suppress(MalformedRecord):
         decode(key, value)
 
 
@@ -172,7 +171,7 @@ MALFORMED: list[tuple[bytes | None, Any]] = [
 
 @pytest.mark.parametrize(("key", "value"), MALFORMED)
 def test_what_no_worker_writes_is_malformed(key: bytes | None, value: bytes | None) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRecord):
         decode(key, value)
 
 

@@ -14,8 +14,9 @@ from headgate.model import Offset, Partition
 from headgate.runtime.ports import OffsetStore
 from headgate.storage.merged_offsets import MergedOffsets
 from headgate.storage.offset_log import OffsetLog
-from headgate.storage.offset_records import Malformed, decode_key, decode_offset, encode_key, encode_offset
+from headgate.storage.offset_records import decode_key, decode_offset, encode_key, encode_offset
 from headgate.storage.offset_table import InvalidOffset, OffsetTable
+from headgate.storage.records import MalformedRecord
 from headgate.storage.topic_log import ReadTimeout
 from headgate.storage.topic_writer import Entry, WriteFailed
 
@@ -75,9 +76,9 @@ def test_they_survive_the_way_through_the_topic(connector: str, partition: Parti
 
 @given(st.none() | st.binary(max_size=30), st.none() | st.binary(max_size=30))
 def test_any_bytes_are_an_offset_or_malformed(key: bytes | None, value: bytes | None) -> None:
-    with suppress(Malformed):
+    with suppress(MalformedRecord):
         decode_key(key)
-    with suppress(Malformed):
+    with suppress(MalformedRecord):
         decode_offset(value)
 
 
@@ -98,13 +99,13 @@ def test_any_bytes_are_an_offset_or_malformed(key: bytes | None, value: bytes | 
     ],
 )
 def test_keys_that_no_worker_writes_are_malformed(key: bytes | None) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRecord):
         decode_key(key)
 
 
 @pytest.mark.parametrize("value", [b"", b" ", b"{", b"[]", b"1", b'{"x":NaN}', b"[" * 100_000])
 def test_offsets_that_no_worker_writes_are_malformed(value: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRecord):
         decode_offset(value)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from headgate.model import State, Status, TaskId
-from headgate.storage import config_records, offset_records, status_records
 from headgate.storage.config_records import ConnectorRecord
 from headgate.storage.config_records import encode as encode_config
-from headgate.storage.snapshot import ConfigTopic, OffsetTopic, StatusTopic
+from headgate.storage.config_state import ConfigFold
+from headgate.storage.records import MalformedRecord, NotJson
+from headgate.storage.snapshot import OffsetTopic, take_config, take_status
+from headgate.storage.status_cache import StatusCache
 from headgate.storage.status_records import encode as encode_status
 from headgate.storage.topic_log import LogRecord
 
@@ -45,30 +47,30 @@ class TestOffsets:
     def test_an_offset_that_nobody_understands_is_none(self) -> None:
         topic = OffsetTopic()
         topic.take(record(b'["a",{"f":1}]', b'{"p":1}'))
-        with pytest.raises(offset_records.Malformed):
+        with pytest.raises(MalformedRecord):
             topic.take(record(b'["a",{"f":1}]', b"[]"))
         assert topic.partitions("a") == frozenset()
 
 
 def test_configs_are_folded() -> None:
-    topic = ConfigTopic()
-    topic.take(record(*encode_config(ConnectorRecord("a", {"k": "v"}))))
-    with pytest.raises(config_records.NotJson):
-        topic.take(record(b"connector-b", b"{"))
-    with pytest.raises(config_records.Malformed):
-        topic.take(record(b"connector-b", b"[]"))
-    assert list(topic.fold.state().view.connectors) == ["a"]
+    fold = ConfigFold()
+    take_config(fold, record(*encode_config(ConnectorRecord("a", {"k": "v"}))))
+    with pytest.raises(NotJson):
+        take_config(fold, record(b"connector-b", b"{"))
+    with pytest.raises(MalformedRecord):
+        take_config(fold, record(b"connector-b", b"[]"))
+    assert list(fold.state().view.connectors) == ["a"]
 
 
 def test_the_last_status_counts_and_nonsense_does_not() -> None:
-    topic = StatusTopic()
+    cache = StatusCache()
     for number, state in enumerate((State.RUNNING, State.FAILED)):
-        topic.take(record(*encode_status("a", Status(state, "w:1")), offset=number))
-        topic.take(record(*encode_status(TaskId("a", 0), Status(state, "w:1")), offset=number))
-    with pytest.raises(status_records.Malformed):
-        topic.take(record(b"status-connector-a", b'{"state":"DANCING"}', 2))
-    status = topic.connector("a")
+        take_status(cache, record(*encode_status("a", Status(state, "w:1")), offset=number))
+        take_status(cache, record(*encode_status(TaskId("a", 0), Status(state, "w:1")), offset=number))
+    with pytest.raises(MalformedRecord):
+        take_status(cache, record(b"status-connector-a", b'{"state":"DANCING"}', 2))
+    status = cache.status("a")
     assert status is not None
     assert status.state is State.FAILED
-    assert {number: each.state for number, each in topic.tasks("a").items()} == {0: State.FAILED}
-    assert topic.connector("b") is None
+    assert {number: each.state for number, each in cache.tasks("a").items()} == {0: State.FAILED}
+    assert cache.status("b") is None

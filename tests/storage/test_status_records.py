@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headgate.model import State, Status, TaskId
+from headgate.storage.records import MalformedRecord
 from headgate.storage.status_records import (
-    Malformed,
     StatusId,
     StatusValue,
     TopicId,
@@ -76,7 +76,7 @@ def test_topics_survive_the_way_through_the_topic(name: str, topic: str, task: i
 
 @given(st.none() | st.binary(max_size=40), st.none() | st.binary(max_size=40))
 def test_any_bytes_are_a_status_or_malformed(key: bytes | None, value: bytes | None) -> None:
-    with suppress(Malformed):
+    with suppress(MalformedRecord):
         decode(key, value)
 
 
@@ -101,5 +101,5 @@ def test_any_bytes_are_a_status_or_malformed(key: bytes | None, value: bytes | N
     ],
 )
 def test_what_no_worker_writes_is_malformed(key: bytes | None, value: bytes | None) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedRecord):
         decode(key, value)

@@ -70,7 +70,7 @@ def test_configs_of_one_worker_are_seen_by_the_other(
     other.configs.put_target_state("a", TargetState.STARTED)
     eventually(lambda: logs.configs.view().require("a").target is TargetState.STARTED)
     logs.configs.remove_connector("a")
-    eventually(lambda: logs.configs.offset() == other.configs.offset() == 60)
+    eventually(lambda: logs.configs.state().offset == other.configs.state().offset == 60)
     assert other.configs.view().connectors == {}
 
 
@@ -185,7 +185,7 @@ def test_a_leader_with_transactions(broker: Broker, file: dict[str, str], suppor
         with WorkerLogs(file) as late:
             late.start()
             assert late.configs.state() == committed
-            assert late.configs.offset() == logs.configs.offset()
+            assert late.configs.state().offset == logs.configs.state().offset
 
 
 def test_no_group_remembers_what_a_worker_read(broker: Broker, file: dict[str, str], logs: WorkerLogs) -> None:

@@ -12,7 +12,7 @@ from headgate.runtime import task_spec
 from headgate.runtime.config.worker_config import WorkerConfig
 from headgate.runtime.offsets import group_of
 from headgate.storage.group_offsets import GroupOffsetsError, KafkaGroupOffsets
-from headgate.storage.snapshot import OffsetTopic, Reader, Unreadable
+from headgate.storage.snapshot import OffsetTopic, SnapshotReader, UnreadableTopic
 
 _BOOTSTRAP: Final = "bootstrap.servers"
 _FAILURES: Final = 3
@@ -22,7 +22,7 @@ _FAILURES: Final = 3
 class Places:
     """Asks, and changes nothing."""
 
-    def __init__(self, reader: Reader, shared: OffsetTopic, worker: WorkerConfig, timeout: float) -> None:
+    def __init__(self, reader: SnapshotReader, shared: OffsetTopic, worker: WorkerConfig, timeout: float) -> None:
         self._reader = reader
         self._shared = shared
         self._worker = worker
@@ -41,7 +41,7 @@ class Places:
             return OffsetsFinding(where, None, "not asked: Kafka did not answer for others")
         try:
             return OffsetsFinding(where, self._of_group(name, config) if sink else self._of_topic(name, config))
-        except (GroupOffsetsError, Unreadable, ClientConfigError) as error:
+        except (GroupOffsetsError, UnreadableTopic, ClientConfigError) as error:
             self._failures += 1
             return OffsetsFinding(where, None, shown(str(error)))
 

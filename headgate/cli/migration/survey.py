@@ -16,12 +16,12 @@ from headgate.kafka.settings import ClientConfigError
 from headgate.model import Config, Status
 from headgate.runtime.config.connector_config import CONNECTOR_CLASS
 from headgate.runtime.plugins import Plugins
-from headgate.storage.snapshot import Reader, Snapshot, Topic, Unreadable
+from headgate.storage.snapshot import Snapshot, SnapshotReader, Topic, UnreadableTopic
 
 
 def survey(file: str, raw: Config, plugins: Plugins, timeout: float, warnings: Sequence[str] = ()) -> Findings:
     """`raw` is the worker file as it stands, `warnings` what was said when it was read, `timeout` for each thing that
-    is asked of Kafka. Raises NotAWorkerFile, Unreadable."""
+    is asked of Kafka. Raises NotAWorkerFile, UnreadableTopic."""
     worker = check_worker(raw, plugins)
     config = worker.config.raw
     with closing(worker.secrets):
@@ -44,14 +44,14 @@ def survey(file: str, raw: Config, plugins: Plugins, timeout: float, warnings: S
     )
 
 
-def _read(worker: CheckedWorker, timeout: float) -> tuple[Reader, Snapshot]:
+def _read(worker: CheckedWorker, timeout: float) -> tuple[SnapshotReader, Snapshot]:
     try:
-        reader = Reader(worker.config.raw, timeout)
+        reader = SnapshotReader(worker.config.raw, timeout)
         return reader, reader.read()
-    except (Unreadable, ClientConfigError) as error:
+    except (UnreadableTopic, ClientConfigError) as error:
         # What is wrong in the file may be why.
         told = [str(error), *(f"{each.what} {each.remedy}" for each in worker.finding.problems)]
-        raise Unreadable(shown("\n".join(told))) from error
+        raise UnreadableTopic(shown("\n".join(told))) from error
 
 
 def _roster(config: Config, timeout: float) -> tuple[Roster | str, list[Problem]]:
@@ -84,7 +84,7 @@ def _connectors(snapshot: Snapshot, check: ConnectorCheck, places: Places) -> It
     state = snapshot.configs
     for name, connector in sorted(state.view.connectors.items()):
         checked = check.check(connector.config)
-        status = snapshot.statuses.connector(name)
+        status = snapshot.statuses.status(name)
         yield ConnectorFinding(
             name=name,
             connector_class=connector.config.get(CONNECTOR_CLASS, ""),
