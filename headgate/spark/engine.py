@@ -24,7 +24,6 @@ from headgate.spark.statements import SparkStatements
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
     from headgate.pipeline.sink_chain import Output, SinkChain
@@ -64,20 +63,16 @@ class SparkEngine:
             shutil.rmtree(self._shelves, ignore_errors=True)
 
     def ready(self, cancelled: Callable[[], bool] = lambda: False) -> None:
-        """Waits for Spark. Raises EngineUnavailable when it cannot be had, or `cancelled` says to give up."""
         self._session.context(cancelled)
 
     def submit(self, task: TaskId, blobs: Sequence[bytes]) -> Future[list[Packed]]:
-        """The results of blobs of the pipeline, in their order."""
         return self._residents.submit(task, blobs)
 
     def cancel(self, task: TaskId) -> None:
-        """Nobody waits for anything of this task any more."""
         self._residents.cancel(task)
         self._session.cancel(str(task))
 
     def forget(self, task: TaskId) -> None:
-        """The task has ended."""
         self._residents.forget(task)
 
     @contextmanager
@@ -96,21 +91,17 @@ class SparkEngine:
 
     def ranges(self, spec: TaskSpec, chain: bytes, sink: SinkChain, frames: bool) -> SparkRanges:
         """Reads ranges of offsets for a sink; `frames`: the task takes frames of Spark's Kafka source."""
-        framed = RangeFrames(spec.consumer, chain, sink.output, sink) if frames else None
+        framed = RangeFrames(spec.consumer, chain, sink) if frames else None
         return SparkRanges(spec.id, self._session, RangeJobs(spec.consumer, chain, sink.output, sink.needed), framed)
 
     def frame(self, table: pa.Table) -> DataFrame:
         return self._session.session().createDataFrame(table)
 
     def explain(self, error: Exception) -> Exception:
-        """What an exception of somebody who used Spark really means: EngineUnavailable, or what it says."""
         return self._session.explain(error)
 
     def session(self) -> SparkSession:
         return self._session.session()
-
-    def context(self) -> SparkContext:
-        return self._session.context()
 
     def pid(self) -> int | None:
         """Of the driver JVM."""

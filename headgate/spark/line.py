@@ -49,17 +49,16 @@ class Line:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _SILENT_S // 4)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _SILENT_S // 4)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _SILENT_S * 1000)
-        self._connection: socket.socket | _Encrypted = connection
-        if tls is not None:
-            self._connection = _Encrypted(connection, tls, server)
+        self._connection = connection
+        self._stream: socket.socket | _Encrypted = connection if tls is None else _Encrypted(connection, tls, server)
 
     def send(self, data: bytes) -> None:
         head = _LENGTH.pack(len(data))
         if len(data) <= _ONE_WRITE:
-            self._connection.sendall(head + data)
+            self._stream.sendall(head + data)
         else:
-            self._connection.sendall(head)
-            self._connection.sendall(data)
+            self._stream.sendall(head)
+            self._stream.sendall(data)
 
     def receive(self) -> bytearray | None:
         """None when the other end has closed the line."""
@@ -85,7 +84,7 @@ class Line:
         data = bytearray(size)
         view, at = memoryview(data), 0
         while at < size:
-            count = self._connection.recv_into(view[at:])
+            count = self._stream.recv_into(view[at:])
             if not count:
                 return None
             at += count
@@ -142,15 +141,6 @@ class _Encrypted:
             with self._lock:
                 self._incoming.write(encrypted)
         return bool(encrypted)
-
-    def settimeout(self, seconds: float | None) -> None:
-        self._connection.settimeout(seconds)
-
-    def shutdown(self, how: int) -> None:
-        self._connection.shutdown(how)
-
-    def close(self) -> None:
-        self._connection.close()
 
 
 @dataclass(frozen=True, slots=True)

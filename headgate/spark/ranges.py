@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from headgate.model import Config, TaskId
-from headgate.pipeline.sink_chain import Output, SinkChain
+from headgate.pipeline.sink_chain import SinkChain
 from headgate.spark.lane import Lane
 from headgate.spark.range_job import RangeJobs, Ranges
 from headgate.spark.session import Session, label
@@ -43,17 +43,9 @@ _COLUMNS: Final = {
     "original_offset": "offset AS original_offset",
 }
 _TEXT: Final = "make_valid_utf8(CAST({0} AS STRING)) AS {0}"
-_TYPES: Final = {
-    "topic": "string",
-    "partition": "int",
-    "offset": "bigint",
-    "timestamp": "bigint",
-    "key": "string",
-    "value": "string",
-    "original_topic": "string",
-    "original_partition": "int",
-    "original_offset": "bigint",
-}
+_PLACE: Final = {"topic": "string", "partition": "int", "offset": "bigint"}
+_ORIGINAL: Final = {f"original_{name}": kind for name, kind in _PLACE.items()}
+_TYPES: Final = {**_PLACE, "timestamp": "bigint", "key": "string", "value": "string", **_ORIGINAL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +54,21 @@ class RangeFrames:
 
     consumer: Config
     chain: bytes
-    output: Output
     sink: SinkChain
 
     def frame(self, session: SparkSession, ranges: Ranges) -> DataFrame:
         """The ranges after the pipeline, with the columns of the output."""
-        sink = self.sink
+        sink, output = self.sink, self.sink.output
         raw = self._raw(session, ranges, "headers" in sink.needed)
         if sink.passthrough:
             # Nothing here needs Python: the columns go as Spark has them.
-            shown = [_TEXT.format(name) if name in ("key", "value") else _COLUMNS[name] for name in self.output.columns]
+            shown = [_TEXT.format(name) if name in ("key", "value") else _COLUMNS[name] for name in output.columns]
             return raw.selectExpr(*shown)
         from headgate.pipeline.blob import Job, map_batches
 
         needed = [expression for name, expression in _COLUMNS.items() if name in sink.needed]
-        types = ", ".join(f"{name} {_TYPES[name]}" for name in self.output.columns)
-        return raw.selectExpr(*needed).mapInArrow(map_batches(Job(self.chain, self.output)), types)
+        types = ", ".join(f"{name} {_TYPES[name]}" for name in output.columns)
+        return raw.selectExpr(*needed).mapInArrow(map_batches(Job(self.chain, output)), types)
 
     def _raw(self, session: SparkSession, ranges: Ranges, headers: bool) -> DataFrame:
         starts: dict[str, dict[str, int]] = {}
@@ -89,10 +80,9 @@ class RangeFrames:
         reader = session.read.format("kafka").option("kafka.bootstrap.servers", self.consumer["bootstrap.servers"])
         for key, value in {**_FASTER, **settings}.items():
             reader = reader.option(f"kafka.{key}", value)
+        assigned = {topic: [int(each) for each in parts] for topic, parts in starts.items()}
         return (
-            reader.option(
-                "assign", json.dumps({topic: [int(each) for each in parts] for topic, parts in starts.items()})
-            )
+            reader.option("assign", json.dumps(assigned))
             .option("startingOffsets", json.dumps(starts))
             .option("endingOffsets", json.dumps(ends))
             # One Kafka partition may be read by several cores, each a part of the range.

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -36,31 +37,27 @@ _TRIES: Final = 5
 """So many short lives or failed starts in a row, and whoever waits is told."""
 
 
+@dataclass(eq=False, repr=False)
 class Session:
     """`start` returns at once; `context` and `session` wait until there is one."""
 
-    def __init__(
-        self,
-        settings: Mapping[str, str],
-        jars: Callable[[], Sequence[Path]],
-        require_java: Callable[[], Path],
-        plugin_folders: Sequence[str] = (),
-        cache: Path | None = None,
-    ) -> None:
-        """`cache`: where a class data archive is kept, if one shall be."""
-        self._settings = settings
-        self._cache = cache
-        self._archive: ClassArchive | None = None
-        self._jars = jars
-        self._require_java = require_java
-        self._folders = plugin_folders
-        self._condition = threading.Condition()
-        self._context: SparkContext | None = None
-        self._sql: SparkSession | None = None
-        self._sql_lock = threading.Lock()
-        self._problem: EngineUnavailable | None = None
-        self._last_death: str | None = None
-        self._stopping = False
+    _settings: Mapping[str, str]
+    _jars: Callable[[], Sequence[Path]]
+    _require_java: Callable[[], Path]
+    _folders: Sequence[str] = ()
+    """Of plugins."""
+    _cache: Path | None = None
+    """Where a class data archive is kept, if one shall be."""
+    _archive: ClassArchive | None = None
+    _condition: threading.Condition = field(default_factory=threading.Condition)
+    _context: SparkContext | None = None
+    _sql: SparkSession | None = None
+    _sql_lock: threading.Lock = field(default_factory=threading.Lock)
+    _problem: EngineUnavailable | None = None
+    _last_death: str | None = None
+    _stopping: bool = False
+
+    def __post_init__(self) -> None:
         self._thread = threading.Thread(target=self._keep, name="spark-session", daemon=True)
 
     def start(self) -> None:
@@ -77,12 +74,12 @@ class Session:
                 self._condition.wait(0.2)
             return self._context
 
-    def session(self, cancelled: Callable[[], bool] = lambda: False) -> SparkSession:
+    def session(self) -> SparkSession:
         """For SQL and DataFrames, made when it is first asked for: records do without."""
         from pyspark.sql import SparkSession
 
         with self._sql_lock:
-            context = self.context(cancelled)
+            context = self.context()
             if self._sql is None or self._sql.sparkContext is not context:
                 self._sql = SparkSession(context)
             return self._sql

@@ -401,7 +401,7 @@ def test_one_thread_sends_while_another_receives(driver: Driver) -> None:
 def test_who_announces_a_frame_that_nobody_can_hold_is_gone(driver: Driver) -> None:
     """Even a resident: its process may be out of its mind. Nothing is set aside for what it says."""
     ours, theirs = driver.joined()
-    theirs._connection.sendall(struct.pack(">Q", 2**62))
+    theirs._stream.sendall(struct.pack(">Q", 2**62))
     with pytest.raises(OSError, match="4611686018427387904 bytes"):
         ours.receive()
 
@@ -435,7 +435,7 @@ def test_closing_ends_a_receive_at_either_end(driver: Driver, end: Callable[[Lin
 
 def test_a_frame_that_breaks_off_is_the_end(driver: Driver) -> None:
     ours, theirs = driver.joined()
-    theirs._connection.sendall(struct.pack(">Q", 100) + b"x" * 50)
+    theirs._stream.sendall(struct.pack(">Q", 100) + b"x" * 50)
     theirs.close()
     assert ours.receive() is None
 
