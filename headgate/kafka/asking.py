@@ -24,37 +24,21 @@ _MOMENT_S: Final = 0.1
 PASSING: Final = frozenset(
     {
         # No broker can be reached, or none that answers in time.
-        KafkaError._TIMED_OUT,
-        KafkaError._MSG_TIMED_OUT,
-        KafkaError._TRANSPORT,
-        KafkaError._RESOLVE,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError._TIMED_OUT, KafkaError._MSG_TIMED_OUT, KafkaError._TRANSPORT, KafkaError._RESOLVE,
+        KafkaError._ALL_BROKERS_DOWN, KafkaError.REQUEST_TIMED_OUT, KafkaError.BROKER_NOT_AVAILABLE,
         KafkaError.NETWORK_EXCEPTION,
         # Another one is to be asked, and it will be known which.
-        KafkaError._WAIT_COORD,
-        KafkaError.NOT_CONTROLLER,
-        KafkaError.NOT_COORDINATOR,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError._WAIT_COORD, KafkaError.NOT_CONTROLLER, KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.UNKNOWN_LEADER_EPOCH,
         # It cannot now.
-        KafkaError._QUEUE_FULL,
-        KafkaError.INVALID_MSG,
-        KafkaError.KAFKA_STORAGE_ERROR,
-        KafkaError.NOT_ENOUGH_REPLICAS,
-        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        KafkaError.OFFSET_NOT_AVAILABLE,
-        KafkaError.REASSIGNMENT_IN_PROGRESS,
-        KafkaError.REPLICA_NOT_AVAILABLE,
-        KafkaError.THROTTLING_QUOTA_EXCEEDED,
+        KafkaError._QUEUE_FULL, KafkaError.INVALID_MSG, KafkaError.KAFKA_STORAGE_ERROR, KafkaError.NOT_ENOUGH_REPLICAS,
+        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND, KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.REASSIGNMENT_IN_PROGRESS, KafkaError.REPLICA_NOT_AVAILABLE, KafkaError.THROTTLING_QUOTA_EXCEEDED,
         KafkaError.UNSTABLE_OFFSET_COMMIT,
     }
-)
+)  # fmt: skip
 """Errors that go away by themselves. librdkafka itself calls hardly any of them retriable, as Java does."""
 
 NOT_YET: Final = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART})

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Native
@@ -39,19 +39,12 @@ _METADATA_MS: Final = 300_000
 """Java's default of metadata.max.age.ms: how often topics that match a pattern are looked for."""
 
 
-class Rebalances(Protocol):
-    def on_assigned(self, starts: Mapping[TopicPartition, PartitionStart]) -> Mapping[TopicPartition, int]:
-        """Where to begin with each."""
-
-    def on_revoked(self, partitions: Sequence[TopicPartition]) -> None: ...
-
-    def on_lost(self, partitions: Sequence[TopicPartition]) -> None: ...
-
-
 class GroupConsumer:
     """One thread uses it; rebalances happen inside `fetch` and `keep_alive`, and what they raise comes out there."""
 
-    def __init__(self, config: Config, rebalances: Rebalances) -> None:
+    def __init__(self, config: Config, rebalances: Any) -> None:
+        """`rebalances` is told of partitions: `on_assigned(starts)`, which says where to begin with each, `on_revoked`
+        and `on_lost(partitions)`."""
         translated = translate(ClientKind.CONSUMER, config)
         ignored = [key for key in translated.ignored if key != "max.poll.records"]
         if ignored:
@@ -121,7 +114,7 @@ class GroupConsumer:
         """Takes part in the group while nothing is fetched; the partitions must be paused."""
         for message in self._consumer.consume(1, 0):
             if self._good(message):  # it was on its way when the partition was paused
-                self._consumer.seek(_native({_where(message): int(message.offset() or 0)})[0])
+                self._consumer.seek(Native(message.topic() or "", message.partition() or 0, message.offset() or 0))
         self._check()
 
     def _check(self) -> None:
@@ -212,7 +205,7 @@ class GroupConsumer:
         try:
             starts = self._starts(natives)
             self._assigned |= starts.keys()
-            begin = self._rebalances.on_assigned(starts) if starts else {}
+            begin: Mapping[TopicPartition, int] = self._rebalances.on_assigned(starts) if starts else {}
         except Exception as error:  # raised inside librdkafka's callback it would be lost
             self._failure = self._failure or error
             self._assigned -= set(map(_ours, natives))
@@ -280,7 +273,3 @@ def _native(offsets: Mapping[TopicPartition, int]) -> list[Any]:
 
 def _ours(native: Any) -> TopicPartition:
     return TopicPartition(native.topic, native.partition)
-
-
-def _where(message: Any) -> TopicPartition:
-    return TopicPartition(message.topic(), message.partition())

@@ -44,16 +44,9 @@ class _Header(ctypes.Structure):
 
 class _Value(ctypes.Union):
     _fields_ = (
-        ("cstr", c_char_p),
-        ("rkt", c_void_p),
-        ("i", c_int),
-        ("i32", c_int32),
-        ("i64", c_int64),
-        ("mem", _Memory),
-        ("header", _Header),
-        ("ptr", c_void_p),
-        ("pad", ctypes.c_char * 64),
-    )
+        ("cstr", c_char_p), ("rkt", c_void_p), ("i", c_int), ("i32", c_int32), ("i64", c_int64), ("mem", _Memory),
+        ("header", _Header), ("ptr", c_void_p), ("pad", ctypes.c_char * 64),
+    )  # fmt: skip
 
 
 class Argument(ctypes.Structure):
