@@ -186,14 +186,7 @@ class Loop:
         producer = self._producer
         try:
             for record in self._transform(batch):
-                producer.send(
-                    record.topic,
-                    record.value,
-                    key=record.key,
-                    partition=record.partition,
-                    headers=record.headers,
-                    timestamp=record.timestamp,
-                )
+                producer.send(*record)
             # Asked for again: the group refuses an older one, but it takes that of somebody without any.
             now = self._consumer.consumer_group_metadata()
             if now != membership:

@@ -43,8 +43,13 @@ class Machine:
     """Everything but the calls themselves."""
 
     def __init__(
-        self, config: Mapping[str, Any], still_mine: Callable[[], bool] | None, native: MakeNative | None = None
+        self,
+        config: Mapping[str, Any],
+        *,
+        still_mine: Callable[[], bool] | None = None,
+        native: MakeNative | None = None,
     ) -> None:
+        """Raises InvalidConfigurationError. Asks nothing of a broker yet."""
         self._settings = Settings.of(config)
         self._still_mine = still_mine
         self._native = native

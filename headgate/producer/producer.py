@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, Final, NoReturn, Self
 
@@ -24,7 +24,6 @@ from headgate.producer.errors import (
     TransactionStateError,
     TransactionTimedOutError,
 )
-from headgate.producer.handle import MakeNative
 from headgate.producer.machine import Machine
 from headgate.producer.reports import OnDelivery, info_of
 from headgate.producer.states import Call, Event, State
@@ -47,16 +46,6 @@ class TransactionalProducer(Machine):
     this task is still the owner's. `native` makes the native producers, where they shall not be confluent_kafka's. One
     thread calls it; `close` may come from another. Not to be pickled, nor inherited by a forked process. As a context
     manager it closes at the end."""
-
-    def __init__(
-        self,
-        config: Mapping[str, Any],
-        *,
-        still_mine: Callable[[], bool] | None = None,
-        native: MakeNative | None = None,
-    ) -> None:
-        """Raises InvalidConfigurationError. Asks nothing of a broker yet."""
-        super().__init__(config, still_mine, native)
 
     @property
     def transactional_id(self) -> str | None:
