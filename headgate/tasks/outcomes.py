@@ -3,45 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
-from headgate.model import Offset, Partition
+from headgate.model import Offset, Partition, TaskId
+from headgate.pipeline.blob import Packed, Result, unpack
+from headgate.pipeline.failure import Failure, PolledRecord
 from headgate.tasks.control import Control
-from headgate.tasks.ports import Clock
+from headgate.tasks.ports import Clock, Engine
 from headgate.tasks.reporter import Reporter
 from headgate.tasks.waiting import result_of
 
-if TYPE_CHECKING:
-    from headgate.pipeline.blob import Packed, Result
-    from headgate.pipeline.failure import Failure
-
-Place = tuple["Partition | None", "Offset | None"]
+Place = tuple[Partition | None, Offset | None]
 """Where a record of a source came from."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Outcomes:
-    def __init__(
-        self,
-        reporter: Reporter,
-        control: Control,
-        clock: Clock,
-        submit: Callable[[bytes], Future[list[Packed]]],
-        pause: Callable[[float], None],
-    ) -> None:
-        """`submit` gives a blob to the engine; `pause` waits, and raises when the task shall end."""
-        self._reporter = reporter
-        self._control = control
-        self._clock = clock
-        self._submit = submit
-        self._pause = pause
+    """Of one task."""
+
+    _task: TaskId
+    _reporter: Reporter
+    _control: Control
+    _engine: Engine
+    _clock: Clock
+    _pause: Callable[[float], None]
+    """Waits, and raises when the task shall end."""
 
     def of(self, packed: Packed, place: Callable[[int], Place | None] = lambda _: None) -> Iterator[Result]:
         """The result of a blob, and then those of what it left undone. `place` knows, for a row of the blob, where
         its record came from, if the record does not."""
-        from headgate.pipeline.blob import unpack
-
         first, began = 0, 0.0
         while True:
             result = unpack(packed)
@@ -55,13 +45,12 @@ class Outcomes:
                 began = self._clock.now()
             self._reporter.retried()
             self._pause(rest.delay_ms / 1000)
-            packed = result_of(self._submit(rest.blob((self._clock.now() - began) * 1000)), self._control)[0]
+            blob = rest.blob((self._clock.now() - began) * 1000)
+            packed = result_of(self._engine.submit(self._task, [blob]), self._control)[0]
             first += rest.row
 
 
 def _placed(failure: Failure, place: Place | None) -> Failure:
-    from headgate.pipeline.failure import PolledRecord
-
     if place is None or not isinstance(failure.record, PolledRecord):
         return failure
     return replace(failure, record=failure.record._replace(source_partition=place[0], source_offset=place[1]))

@@ -47,7 +47,7 @@ class Bench:
         self.reporter = Reporter(self.spec, self.metrics, self.control, ports)
 
     def outcomes(self) -> Outcomes:
-        return Outcomes(self.reporter, self.control, self.clock, self._submit, lambda seconds: self.pause(seconds))
+        return Outcomes(TASK, self.reporter, self.control, self.engine, self.clock, lambda seconds: self.pause(seconds))
 
     def results(self, values: Sequence[str], **options: Any) -> Iterator[blob.Result]:
         records = [SourceRecord(topic="t", value=value) for value in values]
@@ -57,9 +57,6 @@ class Bench:
     def settle(self, values: Sequence[str], **options: Any) -> list[bytes]:
         """What is produced."""
         return [value for result in self.results(values, **options) for value in result.table()["value"].to_pylist()]
-
-    def _submit(self, data: bytes) -> Future[list[blob.Packed]]:
-        return self.engine.submit(TASK, [data])
 
     def _pause(self, seconds: float) -> None:
         self.pauses.append(seconds)

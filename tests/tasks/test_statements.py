@@ -33,9 +33,7 @@ class Bench:
         self.statements = Statements(self.runner, TASK, self.engine, self.control)
         ports = make_ports(self.engine, Clock())
         reporter = Reporter(task_spec(SinkTask), ErrorMetrics(), self.control, ports)
-        self.outcomes = Outcomes(
-            reporter, self.control, Clock(), lambda data: self.engine.submit(TASK, [data]), lambda _: None
-        )
+        self.outcomes = Outcomes(TASK, reporter, self.control, self.engine, Clock(), lambda _: None)
 
     def after(self, *batches: int) -> list[list[str]]:
         """What all parts make of batches of so many records."""

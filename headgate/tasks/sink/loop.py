@@ -118,17 +118,16 @@ class SinkLoop:
         frames = single and isinstance(self._task, FrameSinkTask)
         self._ranges = self._engine.ranges(spec, self._chain, self._sink, frames)
         self._reporter = Reporter(spec, self._metrics.errors, self._control, ports)
-        outcomes = Outcomes(self._reporter, self._control, self._clock, self._resubmit, self._wait_to_retry)
+        control, clock = self._control, self._clock
+        outcomes = Outcomes(spec.id, self._reporter, control, self._engine, clock, self._wait_to_retry)
         self._consumer = ports.consumer(spec.consumer, self)
         self._context = RuntimeSinkContext(spec.config, lambda: self.state.assigned, self._reporter.errant(self._sink))
         self._task.context = self._context
         self._puts = Puts(
-            self._task, self._engine, self._statements, outcomes, self._context, self._metrics, self._control,
-            self._clock, self._wait_to_retry,
+            self._task, self._engine, self._statements, outcomes, self._context, self._metrics, control, clock,
+            self._wait_to_retry,
         )  # fmt: skip
-        self._commits = Commits(
-            spec, self._task, self._context, self._consumer, self._reporter, self._metrics, self._clock
-        )
+        self._commits = Commits(spec, self._task, self._context, self._consumer, self._reporter, self._metrics, clock)
 
     def _close(self) -> None:
         """In the order that tasks expect: offsets, close, stop; and then out of the group."""
@@ -219,9 +218,6 @@ class SinkLoop:
             return True
         self.state, willing = self._commits.commit(self.state, closing)
         return willing
-
-    def _resubmit(self, blob: bytes) -> Future[list[Packed]]:
-        return self._engine.submit(self._spec.id, [blob])
 
     def _wait_to_retry(self, seconds: float) -> None:
         """Raises Rebalanced when partitions went: whoever has them next shall try."""

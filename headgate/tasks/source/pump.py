@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import InitVar, dataclass, field
 from typing import Final
 
@@ -61,7 +60,7 @@ class Pump:
         self._statements = Statements(self._engine.statements(spec, None), spec.id, self._engine, control)
         self._chain = pack_spec(self._statements.first)
         self._reporter = Reporter(spec, self._metrics.errors, control, ports)
-        self._outcomes = Outcomes(self._reporter, control, clock, self._resubmit, self._wait_to_retry)
+        self._outcomes = Outcomes(spec.id, self._reporter, control, self._engine, clock, self._wait_to_retry)
         self._outlet = outlet(self._reporter)
         patience = Patience(lambda: not control.cancelled, lambda seconds: sit_out(seconds, control, clock))
         self._creation = Topics(spec, control, ports.topics(spec.admin, patience))
@@ -234,9 +233,6 @@ class Pump:
                 yield result, lambda row, at=at: batch.record(at + row)  # type: ignore[misc]
                 at += result.rest.row if result.rest else 0
             first += rows
-
-    def _resubmit(self, blob: bytes) -> Future[list[Packed]]:
-        return self._engine.submit(self._spec.id, [blob])
 
     def _wait_to_retry(self, seconds: float) -> None:
         try:

@@ -70,9 +70,7 @@ class Bench:
         self.chain = chain_spec(steps=steps)
         self.wait: Callable[[float], None] = self.pauses.append
         reporter = Reporter(task_spec(SinkTask), self.metrics.errors, self.control, make_ports(self.engine, self.clock))
-        outcomes = Outcomes(
-            reporter, self.control, self.clock, lambda data: self.engine.submit(TASK, [data]), self.pauses.append
-        )
+        outcomes = Outcomes(TASK, reporter, self.control, self.engine, self.clock, self.pauses.append)
         runner = StatementRunner(self.chain, *[statement] if statement else [])
         self.puts = Puts(
             task,
