@@ -459,8 +459,7 @@ def test_a_machine_that_falls_silent_is_noticed(driver: Driver) -> None:
     """A process that ends closes its line. A machine that is cut off does not: the kernel asks it now and then."""
     ours, theirs = driver.joined()
     for each in (ours, theirs):
-        connection = each._connection
-        raw = connection if isinstance(connection, socket.socket) else connection._connection
+        raw = each._connection
         asks = raw.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         assert asks == 1
         assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) <= 30
