@@ -40,11 +40,7 @@ class Chain:
     @property
     def fallible(self) -> frozenset[str]:
         """The parts of a record whose bytes a converter may not be able to read."""
-        converters: dict[str, Converter | HeaderConverter] = {
-            "key": self.key,
-            "value": self.value,
-            "headers": self.headers,
-        }
+        converters: dict[str, object] = {"key": self.key, "value": self.value, "headers": self.headers}
         read_all = (ByteArrayConverter, SimpleHeaderConverter)
         return frozenset(name for name, each in converters.items() if type(each) not in read_all and not is_utf8(each))
 

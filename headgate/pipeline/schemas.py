@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
@@ -12,6 +12,13 @@ T = TypeVar("T")
 
 BITS: Final = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32, SchemaType.INT64: 64}
 """Of the integers."""
+SCALARS: Final[Mapping[SchemaType, type]] = {
+    SchemaType.BOOLEAN: bool,
+    SchemaType.STRING: str,
+    SchemaType.FLOAT32: float,
+    SchemaType.FLOAT64: float,
+}
+"""The Python types of others that are no containers, bytes left out."""
 _CACHED: Final = 16
 
 

@@ -15,18 +15,11 @@ from headgate.api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NA
 from headgate.java.json import MISSING, plain
 from headgate.java.numbers import float32, widened, wrap
 from headgate.pipeline import logical
-from headgate.pipeline.schemas import BITS
+from headgate.pipeline.schemas import BITS, SCALARS
 from headgate.pipeline.text import java_class
 
 _MAX_DIGITS: Final = 1100
 _BYTES: Final = (bytes, bytearray, memoryview)
-_SCALARS: Final[Mapping[SchemaType, type]] = {
-    SchemaType.BOOLEAN: bool,
-    SchemaType.STRING: str,
-    SchemaType.FLOAT32: float,
-    SchemaType.FLOAT64: float,
-}
-
 
 DECIMAL_FORMAT: Final = Key(
     "decimal.format",
@@ -89,10 +82,10 @@ def _typed_tree(schema: Schema, value: Any, options: Options) -> Any:
     if kind in BITS:
         if isinstance(value, int) and not isinstance(value, bool) and wrap(value, BITS[kind]) == value:
             return value
-    elif kind in _SCALARS:
+    elif kind in SCALARS:
         if kind is SchemaType.FLOAT32 and isinstance(value, float):
             return widened(value)
-        if isinstance(value, _SCALARS[kind]):
+        if isinstance(value, SCALARS[kind]):
             return value
     elif kind is SchemaType.BYTES:
         if isinstance(value, _BYTES):

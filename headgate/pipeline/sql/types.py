@@ -124,7 +124,7 @@ def merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     if kinds.is_null(one):
         return other
     if kinds.is_struct(one) and kinds.is_struct(other):
-        return _merged_structs(one, other)
+        return _joined_structs(one, other, merged)
     if kinds.is_list(one) and kinds.is_list(other):
         return pa.list_(merged(one.value_type, other.value_type))
     if kinds.is_map(one) and kinds.is_map(other):
@@ -135,10 +135,13 @@ def merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     return pa.binary() if texts == {True} else TEXT
 
 
-def _merged_structs(one: pa.StructType, other: pa.StructType) -> pa.StructType:
+def _joined_structs(
+    one: pa.StructType, other: pa.StructType, join: Callable[[pa.DataType, pa.DataType], pa.DataType]
+) -> pa.StructType:
+    """The fields of both, those that both have as `join` says."""
     members = {field.name: field.type for field in one}
     for field in other:
-        members[field.name] = merged(members.get(field.name, NULL), field.type)
+        members[field.name] = join(members.get(field.name, NULL), field.type)
     return pa.struct(list(members.items()))
 
 
@@ -160,10 +163,7 @@ def filled(kind: pa.DataType, other: pa.DataType) -> pa.DataType:
     if kinds.is_null(kind):
         return other
     if kinds.is_struct(kind) and kinds.is_struct(other):
-        members = {field.name: field.type for field in kind}
-        for field in other:
-            members[field.name] = filled(members.get(field.name, NULL), field.type)
-        return pa.struct(list(members.items()))
+        return _joined_structs(kind, other, filled)
     if kinds.is_list(kind) and kinds.is_list(other):
         return pa.list_(filled(kind.value_type, other.value_type))
     return kind

@@ -52,11 +52,8 @@ _CASTS: Final[Mapping[SchemaType, Mapping[type, Cast]]] = {
         Decimal: lambda value: numbers.cut_decimal(value) != 0,
     },
     SchemaType.STRING: {
-        int: text,
-        float: text,
-        bool: text,
+        **dict.fromkeys((int, float, bool, Decimal), text),
         str: str,
-        Decimal: text,
         bytes: lambda value: base64.b64encode(value).decode("ascii"),
     },
 }

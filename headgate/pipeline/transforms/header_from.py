@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from headgate.api import HIGH, LIST, STRING, ConfigDef, ConfigError, DataError, Header, Key, Record, Schema, one_of
+from headgate.api import HIGH, LIST, STRING, ConfigDef, ConfigError, Header, Key, Record, Schema, one_of
 from headgate.pipeline.columns.frame import Frame
 from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.transforms.keys import REPLACE_NULL, some
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
-from headgate.pipeline.transforms.structs import rebuilt, require_map, require_struct, struct_of, values_of
+from headgate.pipeline.transforms.structs import member_of, rebuilt, require_map, require_struct, struct_of, values_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,8 @@ class HeaderFrom(PartTransform):
         return self.put(changed, plan.schema, struct_of(plan.schema, [items[index] for index in plan.kept]))
 
     def _plan(self, schema: Schema) -> _Plan:
-        headers = []
-        for header, name in self._pairs:
-            member = schema.field(name)
-            if member is None:
-                raise DataError(f"Field does not exist: {name}")
-            headers.append((header, member.index, member.schema))
+        taken = [(header, member_of(schema, name)) for header, name in self._pairs]
+        headers = [(header, member.index, member.schema) for header, member in taken]
         kept = [member for member in schema.fields if member.name not in self._gone]
         made = rebuilt(schema, ((member.name, member.schema) for member in kept))
         return _Plan(made, [member.index for member in kept], headers)

@@ -8,19 +8,9 @@ from dataclasses import dataclass
 from operator import attrgetter, methodcaller
 from typing import Any, Final, TypeAlias
 
-from headgate.api import (
-    STRING,
-    ConfigDef,
-    ConfigError,
-    DataError,
-    Key,
-    Record,
-    Schema,
-    SinkRecord,
-    SourceRecord,
-    Struct,
-)
+from headgate.api import ConfigError, DataError, Record, Schema, SinkRecord, SourceRecord, Struct
 from headgate.api import schema as schemas
+from headgate.api.config import STRING, ConfigDef, Key
 from headgate.pipeline.columns.frame import Column, Frame
 from headgate.pipeline.logical import datetime_of
 from headgate.pipeline.schemas import SchemaCache

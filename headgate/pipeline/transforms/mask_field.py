@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.api import DataError, Field, Record, Schema, SchemaType
+from headgate.api import DataError, Record, Schema, SchemaType
 from headgate.api.config import HIGH, LIST, LOW, STRING, ConfigDef, Key, non_empty
 from headgate.java.numbers import cut_decimal, float32, parse_decimal
 from headgate.pipeline.columns.frame import Column, Frame
@@ -55,7 +55,7 @@ class MaskField(PartTransform):
         self._fields: Sequence[str] = list(dict.fromkeys(self.settings["fields"]))
         self._replacement: str | None = self.settings["replacement"]
         self._replace_null: bool = self.settings["replace.null.with.default"]
-        self._masked = SchemaCache(self._masked_members)
+        self._masked = SchemaCache(lambda schema: [each for each in schema.fields if each.name in self._fields])
 
     def apply(self, record: Record) -> Record:
         schema, value = self.take(record)
@@ -70,9 +70,6 @@ class MaskField(PartTransform):
         for member in self._masked(struct.schema):
             items[member.index] = self._mask(member.name, items[member.index], member.schema)
         return self.put(record, schema, struct_of(struct.schema, items))
-
-    def _masked_members(self, schema: Schema) -> Sequence[Field]:
-        return [member for member in schema.fields if member.name in self._fields]
 
     def _mask(self, name: str, value: Any, schema: Schema | None) -> Any:
         if value is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from headgate.api import DataError, Schema, Struct
+from headgate.api import DataError, Field, Schema, Struct
 from headgate.api import schema as schemas
 from headgate.pipeline.text import java_class
 
@@ -65,6 +65,14 @@ def rebuilt(
         optional=optional,
         default=default,
     )
+
+
+def member_of(schema: Schema, name: str) -> Field:
+    """Raises DataError when there is none."""
+    found = schema.field(name)
+    if found is None:
+        raise DataError(f"Field does not exist: {name}")
+    return found
 
 
 def members_of(schema: Schema) -> list[tuple[str, Schema]]:

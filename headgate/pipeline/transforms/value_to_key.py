@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from headgate.api import HIGH, LIST, ConfigDef, DataError, Key, Record, Schema, Transform
+from headgate.api import HIGH, LIST, ConfigDef, Key, Record, Schema, Transform
 from headgate.api.schema import struct
 from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.transforms.keys import REPLACE_NULL, some_and_no_blanks
-from headgate.pipeline.transforms.structs import require_map, require_struct, struct_of, values_of
+from headgate.pipeline.transforms.structs import member_of, require_map, require_struct, struct_of, values_of
 
 _PURPOSE: Final = "copying fields from value to key"
 
@@ -39,10 +39,5 @@ class ValueToKey(Transform[Record]):
         return record.replace(key_schema=made, key=struct_of(made, [items[index] for index in taken]))
 
     def _plan(self, schema: Schema) -> tuple[Schema, Sequence[int]]:
-        members = []
-        for name in self._fields:
-            member = schema.field(name)
-            if member is None:
-                raise DataError(f"Field does not exist: {name}")
-            members.append(member)
+        members = [member_of(schema, name) for name in self._fields]
         return struct({member.name: member.schema for member in members}), [member.index for member in members]

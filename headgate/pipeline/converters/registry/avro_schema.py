@@ -91,29 +91,25 @@ class _Builder:
     def _properties(self, schema: Schema) -> dict[str, Any]:
         if not self._options.meta_data:
             return {}
-        made: dict[str, Any] = {}
-        if schema.doc is not None:
-            made["connect.doc"] = schema.doc
-        if schema.version is not None:
-            made["connect.version"] = schema.version
         parameters = {key: value for key, value in schema.parameters.items() if key != names.FIELD_DEFAULT}
-        if parameters:
-            made["connect.parameters"] = parameters
-        if schema.default is not None and names.FIELD_DEFAULT not in schema.parameters:
-            made["connect.default"] = default_tree(schema, schema.default)
-        if schema.name is not None:
-            made["connect.name"] = schema.name
-        if schema.type in (SchemaType.INT8, SchemaType.INT16):
-            made["connect.type"] = schema.type.value.lower()
-        return made
+        default = None if names.FIELD_DEFAULT in schema.parameters else schema.default
+        short = schema.type in (SchemaType.INT8, SchemaType.INT16)
+        made = {
+            "connect.doc": schema.doc,
+            "connect.version": schema.version,
+            "connect.parameters": parameters or None,
+            "connect.default": default_tree(schema, default),
+            "connect.name": schema.name,
+            "connect.type": schema.type.value.lower() if short else None,
+        }
+        return {key: value for key, value in made.items() if value is not None}
 
     # --- named types --------------------------------------------------------------------------------------------------
 
     def _record(self, schema: Schema, enclosing: str | None) -> Any:
         plain = replace(schema, default=None)
         full = self._name_of(plain)
-        reference = self._reference(full, plain, enclosing)
-        if reference is not None:
+        if reference := self._reference(full, plain, enclosing):
             return reference
         namespace, made = _named("record", full, enclosing)
         if names.RECORD_DOC in schema.parameters:
@@ -147,8 +143,7 @@ class _Builder:
     def _enum(self, schema: Schema, enclosing: str | None) -> Any:
         full = names.check_name(schema.parameters[names.ENUM], "enum name")
         plain = replace(schema, default=None)
-        reference = self._reference(full, plain, enclosing)
-        if reference is not None:
+        if reference := self._reference(full, plain, enclosing):
             return reference
         _, made = _named("enum", full, enclosing)
         simple = names.split(full)[1]
@@ -168,8 +163,7 @@ class _Builder:
             full = self._free_entry_name(known)
         else:
             known, full = schema, names.check_name(schema.name, "schema name")
-        reference = self._reference(full, known, enclosing)
-        if reference is not None:
+        if reference := self._reference(full, known, enclosing):
             return reference
         namespace, made = _named("record", full, enclosing)
         made["fields"] = [self._field("key", keys, None, namespace), self._field("value", values, None, namespace)]

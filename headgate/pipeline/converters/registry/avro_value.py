@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 from headgate.api import DataError, Schema, SchemaType, Struct
 from headgate.java.numbers import wrap
 from headgate.pipeline import logical
 from headgate.pipeline.converters.registry import avro_names as names
 from headgate.pipeline.converters.registry.avro_schema import AvroOptions
-from headgate.pipeline.schemas import BITS, has_text_keys, inner
+from headgate.pipeline.schemas import BITS, SCALARS, has_text_keys, inner
 
 Step = Callable[[Any], Any]
+
+_UNNAMED: Final = {**SCALARS, SchemaType.BYTES: bytes, SchemaType.ARRAY: list}
 
 
 def _same(value: Any) -> Any:
@@ -195,21 +197,11 @@ def _union_decoder(schema: Schema, options: AvroOptions) -> Step:
 
 def _is_a(schema: Schema, value: Any) -> bool:
     """Whether a value of no named type is one of this member of a union."""
-    match schema.type:
-        case SchemaType.STRUCT:
-            return False
-        case SchemaType.BOOLEAN:
-            return isinstance(value, bool)
-        case SchemaType.INT8 | SchemaType.INT16 | SchemaType.INT32:
-            return isinstance(value, int) and not isinstance(value, bool) and wrap(value, 32) == value
-        case SchemaType.INT64:
-            return isinstance(value, int) and not isinstance(value, bool)
-        case SchemaType.FLOAT32 | SchemaType.FLOAT64:
-            return isinstance(value, float)
-        case SchemaType.STRING:
-            return isinstance(value, str) and not names.is_enum(schema)
-        case SchemaType.BYTES:
-            return isinstance(value, bytes)
-        case SchemaType.ARRAY:
-            return isinstance(value, list)
-    return isinstance(value, Mapping if has_text_keys(schema) else list)
+    kind = schema.type
+    if kind in BITS:
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        return whole and (kind is SchemaType.INT64 or wrap(value, 32) == value)
+    if kind is SchemaType.MAP:
+        return isinstance(value, Mapping if has_text_keys(schema) else list)
+    # Structs and enums have names.
+    return kind in _UNNAMED and isinstance(value, _UNNAMED[kind]) and not names.is_enum(schema)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headgate.api import SchemaType
+from headgate.api import Schema, SchemaType
 from headgate.api.schema import DATE_NAME, DECIMAL_NAME, TIME_NAME, TIMESTAMP_NAME
 
 NAMESPACE: Final = "io.confluent.connect.protobuf"
@@ -91,3 +91,7 @@ def optional_fields(descriptor: Any) -> set[str]:
     made = DescriptorProto()
     descriptor.CopyToProto(made)
     return {each.name for each in made.field if each.proto3_optional}
+
+
+def is_union(schema: Schema) -> bool:
+    return schema.type is SchemaType.STRUCT and (schema.name or "").startswith(UNION)

@@ -49,8 +49,8 @@ class _Builder:
         return f"{names.DEFAULT_NAME}{self._nameless}"
 
     def _message(self, message: Any, schema: Schema, scope: str) -> None:
-        members = [member for member in schema.fields if not _is_union(member.schema)]
-        unions = [member.schema for member in schema.fields if _is_union(member.schema)]
+        members = [member for member in schema.fields if not names.is_union(member.schema)]
+        unions = [member.schema for member in schema.fields if names.is_union(member.schema)]
         flat = [*members, *(member for union in unions for member in union.fields)]
         numbers = _numbers([member.schema for member in flat])
         for member in members:
@@ -172,10 +172,6 @@ class _Builder:
             made.value.add(name=_checked(symbol), number=number)
         made.options.allow_alias = len(set(numbers.values())) < len(numbers)
         return full
-
-
-def _is_union(schema: Schema) -> bool:
-    return schema.type is SchemaType.STRUCT and (schema.name or "").startswith(names.UNION)
 
 
 def _is_map_key(schema: Schema) -> bool:

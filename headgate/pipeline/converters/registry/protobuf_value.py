@@ -33,10 +33,9 @@ def filler(schema: Schema, descriptor: Any) -> Fill:
     """Fills a message of this descriptor with a struct of this schema. It raises DataError."""
     parts: list[tuple[str, Schema, Fill]] = []
     for member in schema.fields:
-        if member.schema.type is SchemaType.STRUCT and (member.schema.name or "").startswith(names.UNION):
-            parts.append((member.name, member.schema, _union(member.schema, descriptor)))
-        else:
-            parts.append((member.name, member.schema, _setter(member.name, member.schema, descriptor)))
+        within = member.schema
+        put = _union(within, descriptor) if names.is_union(within) else _setter(member.name, within, descriptor)
+        parts.append((member.name, within, put))
 
     def fill(message: Any, value: Struct) -> None:
         for (name, its_schema, put), each in zip(parts, value.values, strict=True):
