@@ -7,18 +7,7 @@ from concurrent.futures import Future
 from typing import Any, Protocol
 
 from headgate.api.record import SinkRecord, SourceRecord
-from headgate.model import TopicPartition
-
-__all__ = [
-    "ConnectorContext",
-    "ErrantRecordReporter",
-    "OffsetReader",
-    "SinkTaskContext",
-    "SourceConnectorContext",
-    "SourceTaskContext",
-    "TopicPartition",
-    "TransactionContext",
-]
+from headgate.model import TopicPartition as TopicPartition
 
 
 class OffsetReader(Protocol):

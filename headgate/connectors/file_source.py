@@ -345,11 +345,8 @@ class _File:
             same = os.path.samestat(opened, os.stat(self._path))
         except OSError:
             same = False
-        return (
-            None
-            if same
-            else f"was moved or replaced; still following the old file. If there is a new one: {start_over}"
-        )
+        moved = f"was moved or replaced; still following the old file. If there is a new one: {start_over}"
+        return None if same else moved
 
     def close(self) -> None:
         os.close(self._fd)

@@ -7,7 +7,6 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from headgate.dev import ports, server_config
@@ -181,9 +180,7 @@ class Broker:
             self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     # How it does it
@@ -253,15 +250,10 @@ class Broker:
         assert self._lock is not None
         self._log = ServerLog(self.data / "logs")
         assert self._archive is not None
-        flags = [
-            *self._archive.options(),
-            f"-Xmx{self._heap}",
-            "-XX:+UseG1GC",
-            "-XX:MaxGCPauseMillis=20",
-            "-XX:+ExitOnOutOfMemoryError",
-        ]
+        flags = [*self._archive.options(), f"-Xmx{self._heap}", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
+        flags += ["-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true"]
         # The native parts of zstd and snappy are unpacked there and outlive a SIGKILL: not in everybody's /tmp.
-        flags += ["-Djava.awt.headless=true", f"-Djava.io.tmpdir={self.data / 'tmp'}", *self._logging()]
+        flags += [f"-Djava.io.tmpdir={self.data / 'tmp'}", *self._logging()]
         self._process = GuardedProcess(
             [*kafka, *flags, "kafka.Kafka", str(self.data / "server.properties")],
             console=self._log.console,

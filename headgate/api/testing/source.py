@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from headgate.api.connector import ExactlyOnceSupport, SourceConnector
-from headgate.api.errors import RetriableError, UnsupportedOperation
+from headgate.api.errors import RetriableError
 from headgate.api.record import SourceRecord
 from headgate.api.task import SourceTable, SourceTask
 from headgate.api.testing.doubles import MemoryOffsets, MemorySourceTaskContext
@@ -146,13 +146,6 @@ class SourceConnectorSuite(ConnectorSuite):
         partitions = [unit.partition for unit in self.read(self.records) if unit.partition is not None]
         if partitions:
             self._alter([(partition, None) for partition in partitions])
-
-    def _alter(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]) -> None:
-        try:
-            answer = self.connector().alter_offsets(self.config, offsets)
-        except UnsupportedOperation:
-            return
-        assert isinstance(answer, bool), f"alter_offsets() answers {answer!r}, not True or False"
 
     def test_exactly_once_support_is_stated_in_the_api_s_words(self) -> None:
         connector = self.connector()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from headgate.api.config import ConfigDef
 from headgate.api.connector import Connector
-from headgate.api.errors import ConfigError
+from headgate.api.errors import ConfigError, UnsupportedOperation
 from headgate.api.testing.doubles import MemoryConnectorContext
 
 
@@ -90,6 +90,15 @@ class ConnectorSuite:
         with suppress(Exception):
             task.start({})
         task.stop()
+
+    def _alter(self, offsets: Any) -> None:
+        """As the kind of the connector takes them."""
+        connector: Any = self.connector()
+        try:
+            answer = connector.alter_offsets(self.config, offsets)
+        except UnsupportedOperation:
+            return
+        assert isinstance(answer, bool), f"alter_offsets() answers {answer!r}, not True or False"
 
 
 def _is_text(key: object, value: object) -> bool:

@@ -33,6 +33,8 @@ BY_KEY: Final = "by-key"
 BYTES: Final = "bytes"
 TEXT: Final = "string"
 JSON: Final = "json"
+FROM_JSON: Final = {KEY_FORMAT: "headgate.transforms.FromJson$Key", VALUE_FORMAT: "headgate.transforms.FromJson$Value"}
+"""What reads the format json."""
 
 
 def _format_key(name: str, what: str) -> Key:

@@ -7,16 +7,7 @@ from typing import Any, ClassVar, Final
 
 from headgate.api import ConfigValue, ConnectError, ExactlyOnceSupport, SourceConnector
 from headgate.connectors.mirror.cluster import Cluster
-from headgate.connectors.mirror.config import (
-    ALIAS,
-    CONFIG,
-    GROUP,
-    JSON,
-    KEY_FORMAT,
-    VALUE_FORMAT,
-    MirrorConfig,
-    validated,
-)
+from headgate.connectors.mirror.config import ALIAS, CONFIG, FROM_JSON, GROUP, JSON, MirrorConfig, validated
 from headgate.connectors.mirror.lookout import Lookout
 from headgate.connectors.mirror.positions import check_change, dealt, written
 from headgate.connectors.mirror.task import ONE_CLUSTER, PARTITIONS, MirrorTask
@@ -24,7 +15,6 @@ from headgate.kafka.settings import ClientConfigError
 
 _FIRST_LOOK_S: Final = 10.0
 _STOP_S: Final = 4.0
-_FROM_JSON: Final = {KEY_FORMAT: "headgate.transforms.FromJson$Key", VALUE_FORMAT: "headgate.transforms.FromJson$Value"}
 
 
 class Mirror(SourceConnector):
@@ -86,4 +76,4 @@ class Mirror(SourceConnector):
 
     @classmethod
     def leading_transforms(cls, config: Mapping[str, str]) -> Sequence[tuple[str, Mapping[str, str]]]:
-        return [(name, {}) for key, name in _FROM_JSON.items() if config.get(key, "").strip() == JSON]
+        return [(name, {}) for key, name in FROM_JSON.items() if config.get(key, "").strip() == JSON]

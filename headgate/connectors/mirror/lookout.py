@@ -31,24 +31,19 @@ class Observation:
     """They are read where records go to."""
 
 
+@dataclass(eq=False)
 class Lookout:
     """From `start` to `stop` it has a thread, which calls `changed` when something else than was taken last is to be
     seen, and `failed` with what it cannot go on with."""
 
-    def __init__(
-        self,
-        config: MirrorConfig,
-        source: Cluster,
-        target: Cluster | None,
-        changed: Callable[[], None],
-        failed: Callable[[Exception], None],
-    ) -> None:
-        """`target` is None where the cluster that records go to is not known."""
-        self._config = config
-        self._source = source
-        self._target = target
-        self._changed = changed
-        self._failed = failed
+    config: MirrorConfig
+    source: Cluster
+    target: Cluster | None
+    """None where the cluster that records go to is not known."""
+    changed: Callable[[], None]
+    failed: Callable[[Exception], None]
+
+    def __post_init__(self) -> None:
         self._complaints = Complaints(log, "Mirror")
         self._condition = threading.Condition()
         self._seen: Observation | None = None
@@ -81,15 +76,15 @@ class Lookout:
         while not self._ended.wait(pause):
             try:
                 self._see(self._look())
-                pause = self._config.refresh_s
+                pause = self.config.refresh_s
             except Unreachable as error:
                 self._complaints.say(f"{error}; asked again")
-                pause = min(_AGAIN_S, self._config.refresh_s)
+                pause = min(_AGAIN_S, self.config.refresh_s)
             except Exception as error:
                 with self._condition:
                     self._problem = error
                     self._condition.notify_all()
-                self._failed(error)
+                self.failed(error)
                 return
 
     def _see(self, seen: Observation) -> None:
@@ -98,24 +93,24 @@ class Lookout:
             self._condition.notify_all()
             news = self._asked and seen != self._taken
         if news and not self._ended.is_set():
-            self._changed()
+            self.changed()
 
     def _look(self) -> Observation:
-        known = self._source.look(_LOOK_S)
-        target = self._target.look(_LOOK_S) if self._target is not None else None
-        one = not self._config.elsewhere or (target is not None and bool(known.id) and known.id == target.id)
+        known = self.source.look(_LOOK_S)
+        target = self.target.look(_LOOK_S) if self.target is not None else None
+        one = not self.config.elsewhere or (target is not None and bool(known.id) and known.id == target.id)
         topics = self._chosen(known, one)
-        if self._config.create_topics and self._target is not None and target is not None:
-            self._make_room(self._target, target, topics, known)
+        if self.config.create_topics and self.target is not None and target is not None:
+            self._make_room(self.target, target, topics, known)
         places = frozenset(TopicPartition(topic, number) for topic in topics for number in range(known.topics[topic]))
         return Observation(places, one)
 
     def _chosen(self, known: Known, one_cluster: bool) -> list[str]:
-        config = self._config
+        config = self.config
         topics = config.selection.of(known.topics)
         missing = config.selection.missing(known.topics)
         if missing:
-            self._complaints.say(f"{self._source} has no topic {', '.join(missing)} yet")
+            self._complaints.say(f"{self.source} has no topic {', '.join(missing)} yet")
         if one_cluster and config.selection.pattern is not None:
             # A pattern may match what we have made of others. Copies of copies would never end.
             topics = [topic for topic in topics if config.naming.keeps(topic) or not config.naming.makes(topic)]
@@ -129,13 +124,13 @@ class Lookout:
     def _make_room(self, cluster: Cluster, target: Known, topics: list[str], known: Known) -> None:
         wanted: dict[str, int] = {}
         for topic in topics:
-            name = self._config.naming.name(topic)
+            name = self.config.naming.name(topic)
             wanted[name] = max(wanted.get(name, 0), known.topics[topic])
         missing = {name: count for name, count in wanted.items() if name not in target.topics}
         if missing:
             cluster.create(missing)
             log.info("Created %s", ", ".join(f"topic {name} ({count} partitions)" for name, count in missing.items()))
-        if self._config.same_partition:
+        if self.config.same_partition:
             small = {name: count for name, count in wanted.items() if target.topics.get(name, count) < count}
             if small:
                 cluster.grow(small)

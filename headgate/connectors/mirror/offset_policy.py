@@ -30,13 +30,9 @@ class OffsetPolicy:
         """Raises ValueError, with what is wrong."""
         if text.startswith(_TIMESTAMP):
             return cls(Begin.TIMESTAMP, _milliseconds(text.removeprefix(_TIMESTAMP).strip()))
-        try:
-            begin = Begin(text)
-        except ValueError:
-            begin = Begin.TIMESTAMP
-        if begin is Begin.TIMESTAMP:
+        if text not in ("earliest", "latest", "committed"):
             raise ValueError("It must be earliest, latest, committed or timestamp:<instant>")
-        return cls(begin)
+        return cls(Begin(text))
 
     def start(self, wanted: int | None, low: int, high: int) -> int:
         """The offset at which a partition is begun that has those from `low` to before `high`. `wanted` is what the

@@ -88,9 +88,7 @@ def _meaning(letter: str, count: int, digits: str) -> int:
     if letter in "yY" and count <= 2 and len(digits) == 2 and digits.isdigit():
         start = dt.datetime.now(dt.UTC).year - _CENTURY_BACK
         return start + (number - start) % 100
-    if letter == "h" and number == 12:
-        return 0
-    if letter == "k" and number == 24:
+    if (letter, number) in (("h", 12), ("k", 24)):
         return 0
     return number % 7 if letter == "u" else number
 
