@@ -45,29 +45,20 @@ class PluginKind(Enum):
     OVERRIDE_POLICY = "override_policy"
 
 
-_BASES: Final[dict[PluginKind, type[Plugin]]] = {
-    PluginKind.SINK: SinkConnector,
-    PluginKind.SOURCE: SourceConnector,
-    PluginKind.TRANSFORMATION: Transform,
-    PluginKind.PREDICATE: Predicate,
-    PluginKind.CONVERTER: Converter,
-    PluginKind.HEADER_CONVERTER: HeaderConverter,
-    PluginKind.CONFIG_PROVIDER: ConfigProvider,
-    PluginKind.OVERRIDE_POLICY: OverridePolicy,
+_KINDS: Final[dict[PluginKind, tuple[type[Plugin], str]]] = {
+    PluginKind.SINK: (SinkConnector, "Connector"),
+    PluginKind.SOURCE: (SourceConnector, "Connector"),
+    PluginKind.TRANSFORMATION: (Transform, "Transformation"),
+    PluginKind.PREDICATE: (Predicate, "Predicate"),
+    PluginKind.CONVERTER: (Converter, "Converter"),
+    PluginKind.HEADER_CONVERTER: (HeaderConverter, "HeaderConverter"),
+    PluginKind.CONFIG_PROVIDER: (ConfigProvider, "ConfigProvider"),
+    PluginKind.OVERRIDE_POLICY: (OverridePolicy, "OverridePolicy"),
 }
+"""What they derive from, and what Apache calls that."""
 CONNECTORS: Final = (PluginKind.SINK, PluginKind.SOURCE)
 _UNLISTED: Final = (PluginKind.CONFIG_PROVIDER, PluginKind.OVERRIDE_POLICY)
 """What the worker uses and connectors cannot name: Apache's list of plugins has none of them."""
-_WANTED: Final = {
-    PluginKind.SINK: "Connector",
-    PluginKind.SOURCE: "Connector",
-    PluginKind.TRANSFORMATION: "Transformation",
-    PluginKind.PREDICATE: "Predicate",
-    PluginKind.CONVERTER: "Converter",
-    PluginKind.HEADER_CONVERTER: "HeaderConverter",
-    PluginKind.CONFIG_PROVIDER: "ConfigProvider",
-    PluginKind.OVERRIDE_POLICY: "OverridePolicy",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +129,16 @@ class Plugins:
             log.error("Plugin %s could not be loaded and is left out: %s", each.where, each.reason)
         return cls(classes, broken, folders)
 
+    def get(self, name: str, *kinds: PluginKind) -> Found | None:
+        # Properties files keep blanks at the end of a line.
+        return next((found for kind in kinds if (found := self._index.get((kind, name.strip())))), None)
+
     def find(self, name: str, *kinds: PluginKind) -> Found:
         """Raises PluginNotFound, which lists what there is."""
-        for kind in kinds:
-            # Properties files keep blanks at the end of a line.
-            found = self._index.get((kind, name.strip()))
-            if found is not None:
-                return found
-        wanted = _WANTED[kinds[0]]
+        found = self.get(name, *kinds)
+        if found is not None:
+            return found
+        _, wanted = _KINDS[kinds[0]]
         known = ", ".join(each.name for each in self._found if each.kind in kinds)
         message = (
             f"Failed to find any class that implements {wanted} and which name matches {name},"
@@ -163,10 +156,8 @@ class Plugins:
         return next((found for kind in kinds if (found := self._index.get((kind, name)))), None)
 
     def connector_type(self, class_name: str | None) -> ConnectorType:
-        try:
-            return self.find_connector(class_name or "").connector_type
-        except PluginNotFound:
-            return ConnectorType.UNKNOWN
+        found = self.get(class_name or "", *CONNECTORS)
+        return found.connector_type if found else ConnectorType.UNKNOWN
 
 
 def _describe(cls: type[Plugin]) -> list[Found]:
@@ -177,12 +168,12 @@ def _describe(cls: type[Plugin]) -> list[Found]:
         log.exception("Plugin %s.%s does not tell its version", cls.__module__, cls.__qualname__)
         version = None
     name = f"{cls.__module__}.{cls.__qualname__}"
-    return [Found(kind, name, version, cls) for kind, base in _BASES.items() if issubclass(cls, base)]
+    return [Found(kind, name, version, cls) for kind, (base, _) in _KINDS.items() if issubclass(cls, base)]
 
 
 def _short_names(full: str, kind: PluginKind) -> set[str]:
     simple = full.rpartition(".")[2]
-    suffix = _WANTED[kind]
+    _, suffix = _KINDS[kind]
     return {simple, simple.removesuffix(suffix)} if simple != suffix else {simple}
 
 
@@ -240,7 +231,7 @@ def _classes_in(module: ModuleType) -> list[type[Plugin]]:
 
 
 def _describable(cls: type[Plugin]) -> bool:
-    return issubclass(cls, tuple(_BASES.values())) and not inspect.isabstract(cls)
+    return issubclass(cls, tuple(base for base, _ in _KINDS.values())) and not inspect.isabstract(cls)
 
 
 def _reason(error: BaseException) -> str:

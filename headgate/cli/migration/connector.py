@@ -21,7 +21,7 @@ from headgate.runtime.config.unknown_keys import told
 from headgate.runtime.config.validation import ConfigInfos
 from headgate.runtime.config.validator import Validator
 from headgate.runtime.connector import in_thread
-from headgate.runtime.errors import BadRequest, PluginNotFound, ProviderFailed
+from headgate.runtime.errors import BadRequest, ProviderFailed
 from headgate.runtime.plugins import CONNECTORS, PluginKind, Plugins
 
 _PATIENCE_S: Final = 30.0
@@ -99,26 +99,20 @@ class ConnectorCheck:
 
     def _missing_classes(self, config: Config, problems: list[Problem]) -> set[str]:
         """The keys whose classes are not there."""
-        lost = set()
+        lost: dict[str, Problem] = {}
         for key, name, kinds in _classes(config):
+            found = self._plugins.get(name, *kinds)
             if not name:
-                lost.add(key)
-                problems.append(Problem(f"{key} is not set: no worker can run it.", "Set it, or delete the connector."))
-                continue
-            try:
-                reason = self._plugins.find(name, *kinds).cls.unavailable()
-            except PluginNotFound:
-                lost.add(key)
-                problems.append(Problem(f"{key}: {name} is not installed here.", f"{_INSTALL} {_STOP}"))
-            else:
-                if reason is not None:
-                    lost.add(key)
-                    problems.append(Problem(f"{key}: {name} cannot be used here.", f"{reason} {_STOP}"))
+                lost[key] = Problem(f"{key} is not set: no worker can run it.", "Set it, or delete the connector.")
+            elif found is None:
+                lost[key] = Problem(f"{key}: {name} is not installed here.", f"{_INSTALL} {_STOP}")
+            elif (reason := found.cls.unavailable()) is not None:
+                lost[key] = Problem(f"{key}: {name} cannot be used here.", f"{reason} {_STOP}")
         for key, name in self._worker.lost_converters.items():
             if not config.get(key):
-                lost.add(key)
-                problems.append(Problem(f"{key}: {name}, the worker's, is not installed here.", "See the worker file."))
-        return lost
+                lost[key] = Problem(f"{key}: {name}, the worker's, is not installed here.", "See the worker file.")
+        problems += lost.values()
+        return set(lost)
 
     # --- validation ---------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from headgate.cli.migration.findings import ConnectorFinding, Findings, Problem, StatusFinding
+from headgate.cli.migration.findings import ConnectorFinding, Findings, Problem
 from headgate.cli.migration.steps import steps
 from headgate.model import ConnectorType
 
@@ -21,7 +21,7 @@ def failure(problem: str) -> str:
 
 
 def _dumped(tree: dict[str, Any]) -> str:
-    return json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(tree, indent=2, ensure_ascii=False, default=lambda each: each.value) + "\n"
 
 
 def _tree(findings: Findings) -> dict[str, Any]:
@@ -58,22 +58,18 @@ def _connector(found: ConnectorFinding) -> dict[str, Any]:
         "name": found.name,
         "can_run": found.runs,
         "class": found.connector_class or None,
-        "type": found.type.value,
-        "target_state": found.target.value,
+        "type": found.type,
+        "target_state": found.target,
         "tasks": found.tasks,
         "consistent": found.consistent,
-        "status": None if found.status is None else _status(found.status),
-        "task_statuses": [{"id": number, **_status(each)} for number, each in (found.task_statuses or {}).items()],
+        "status": None if found.status is None else asdict(found.status),
+        "task_statuses": [{"id": number, **asdict(each)} for number, each in (found.task_statuses or {}).items()],
         "offsets": None
         if offsets is None
         else {place: offsets.where, "partitions": offsets.partitions, "problem": offsets.problem},
         "problems": [_problem(each) for each in found.problems],
         "notes": list(found.notes),
     }
-
-
-def _status(status: StatusFinding) -> dict[str, Any]:
-    return {"state": status.state.value, "worker_id": status.worker_id, "trace": status.trace}
 
 
 def _problem(problem: Problem) -> dict[str, str]:

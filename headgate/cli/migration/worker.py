@@ -25,7 +25,7 @@ from headgate.runtime.config.worker_config import (
     WorkerConfig,
     unknown_keys,
 )
-from headgate.runtime.errors import PluginNotFound, ProviderFailed
+from headgate.runtime.errors import ProviderFailed
 from headgate.runtime.plugins import Plugins
 from headgate.storage.internal_topics import InternalTopicError, InternalTopics
 
@@ -150,14 +150,12 @@ def _converters(usable: Config, plugins: Plugins, problems: list[Problem]) -> di
     lost = {}
     for key, kind in CONVERTERS.items():
         name = usable.get(key) or SIMPLE_HEADER_CONVERTER
-        try:
-            reason = plugins.find(name, kind).cls.unavailable()
-        except PluginNotFound:
+        found = plugins.get(name, kind)
+        if found is None:
             lost[key] = name
             problems.append(Problem(f"{key}: {name} is not installed here.", f"Install it, or change {key}."))
-        else:
-            if reason is not None:
-                problems.append(Problem(f"{key}: {name} cannot be used here.", reason))
+        elif (reason := found.cls.unavailable()) is not None:
+            problems.append(Problem(f"{key}: {name} cannot be used here.", reason))
     return lost
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate.api.config import ConfigDef, ConfigValue, Key
@@ -26,24 +25,22 @@ from headgate.runtime.plugins import Found, PluginKind, Plugins
 _NULL = "Null value can not be supplied as the configuration value."
 
 
+@dataclass(frozen=True, slots=True)
 class Validator:
     """`worker` is the worker file, whose converters stand in where a connector names none."""
 
-    def __init__(
-        self, plugins: Plugins, worker: Config, secrets: Secrets | None = None, clients: ClientCheck | None = None
-    ) -> None:
-        """Without `clients` no client settings are looked at."""
-        self._plugins = plugins
-        self._worker = worker
-        self._secrets = secrets or Secrets()
-        self._clients = clients
+    plugins: Plugins
+    worker: Config
+    secrets: Secrets = field(default_factory=Secrets)
+    clients: ClientCheck | None = None
+    """Without it no client settings are looked at."""
 
     def validate(self, config: Mapping[str, str | None]) -> ConfigInfos:
         """All that is wrong, key by key, without telling a secret. Raises BadRequest when there is no class to ask, or
         a value cannot be looked up. Runs plugin code, and blocks."""
         stored = {key: value for key, value in config.items() if value is not None}
         try:
-            resolved = self._secrets.resolve(stored)
+            resolved = self.secrets.resolve(stored)
         except ProviderFailed as error:
             raise BadRequest(str(error)) from error
         found = self._connector(config, resolved)
@@ -57,13 +54,12 @@ class Validator:
         framework = keys.definition(found.connector_type) + self._steps(given)
         values = {value.name: value for value in framework.validate(given)}
         self._check_classes(values, given)
-        self._check_negate(values, given)
         self._check_guards(values, given)
         if found.connector_type is ConnectorType.SINK:
             _check_topics(values, given)
-            _check_group(values, given, self._worker.get("group.id"))
+            _check_group(values, given, self.worker.get("group.id"))
         if isinstance(connector, SourceConnector):
-            enabled = self._clients is not None and self._clients.worker.exactly_once_sources
+            enabled = self.clients is not None and self.clients.worker.exactly_once_sources
             exactly_once.check(connector, given, values, enabled)
         self._show_worker_converters(values)
         # Keys that a transform or predicate says depend on others, and does not declare.
@@ -73,7 +69,7 @@ class Validator:
             if key not in framework:
                 undefined.append(ConfigInfo(None, values[key]))
         own_def, own_values = self._own(found, connector, given)
-        clients = self._clients.infos(found.connector_type, given) if self._clients else []
+        clients = self.clients.infos(found.connector_type, given) if self.clients else []
         converters = [info for key in sorted(keys.CONVERTERS) for info in self._converter_keys(key, values, given)]
         declared = [
             *(each for each in undefined if each.value and each.value.name not in own_def),
@@ -97,7 +93,7 @@ class Validator:
             shown = ", ".join(f"{key}={'null' if value is None else value}" for key, value in config.items())
             raise BadRequest(f"Connector config {{{shown}}} contains no connector type")
         try:
-            found = self._plugins.find_connector(name)
+            found = self.plugins.find_connector(name)
         except PluginNotFound as error:
             raise BadRequest(str(error)) from None
         problem = found.cls.unavailable()
@@ -128,11 +124,8 @@ class Validator:
         return merged
 
     def _plugin_keys(self, prefix: str, group: str, kind: PluginKind, config: Config) -> ConfigDef:
-        try:
-            found = self._plugins.find(config.get(f"{prefix}type", ""), kind)
-        except PluginNotFound:
-            return ConfigDef()
-        definition: ConfigDef = getattr(found.cls, "config", ConfigDef())
+        found = self.plugins.get(config.get(f"{prefix}type", ""), kind)
+        definition: ConfigDef = getattr(found.cls, "config", ConfigDef()) if found else ConfigDef()
         return definition.embedded(prefix, group)
 
     def _open_prefixes(self, config: Config, values: Mapping[str, ConfigValue]) -> list[str]:
@@ -149,30 +142,27 @@ class Validator:
         wanted = {**keys.CONVERTERS, **{f"{prefix}type": kind for prefix, kind in keys.steps(config).items()}}
         for key, kind in wanted.items():
             name = config.get(key)
-            values[key].recommended_values = [each.name for each in self._plugins.all if each.kind is kind]
+            values[key].recommended_values = [each.name for each in self.plugins.all if each.kind is kind]
             if name is None:
                 self._check_worker_converter(key, kind, values[key])
                 continue
-            try:
-                reason = self._plugins.find(name, kind).cls.unavailable()
-            except PluginNotFound:
-                reason = f"Class {name} could not be found."
+            found = self.plugins.get(name, kind)
+            reason = f"Class {name} could not be found." if found is None else found.cls.unavailable()
             if reason is not None:
                 values[key].errors.append(str(ConfigError.invalid(key, name, reason)))
 
     def _check_worker_converter(self, key: str, kind: PluginKind, value: ConfigValue) -> None:
         """It stands in for the connector's: one that cannot be used is to be told now, and not by an executor."""
-        name = self._worker.get(key)
+        name = self.worker.get(key)
         if key not in keys.CONVERTERS or not name:
             return
-        with suppress(PluginNotFound):  # the worker was not started without it
-            problem = self._plugins.find(name, kind).cls.unavailable()
-            if problem is not None:
-                value.value = name
-                value.errors.append(str(ConfigError.invalid(key, name, f"{problem} (the worker's converter)")))
+        found = self.plugins.get(name, kind)
+        problem = found.cls.unavailable() if found else None  # the worker was not started without it
+        if problem is not None:
+            value.value = name
+            value.errors.append(str(ConfigError.invalid(key, name, f"{problem} (the worker's converter)")))
 
-    @staticmethod
-    def _check_negate(values: dict[str, ConfigValue], config: Config) -> None:
+    def _check_guards(self, values: dict[str, ConfigValue], config: Config) -> None:
         predicates = keys.aliases(config, "predicates")
         for alias in keys.aliases(config, "transforms"):
             negate, guard = f"transforms.{alias}.negate", f"transforms.{alias}.predicate"
@@ -185,17 +175,11 @@ class Validator:
             if named is not None and named not in predicates:
                 reason = f"No predicate of this alias in 'predicates': {', '.join(predicates) or 'there are none'}"
                 values[guard].errors.append(str(ConfigError.invalid(guard, named, reason)))
-
-    def _check_guards(self, values: dict[str, ConfigValue], config: Config) -> None:
-        for alias in keys.aliases(config, "transforms"):
-            guard = f"transforms.{alias}.predicate"
-            try:
-                found = self._plugins.find(config.get(f"transforms.{alias}.type", ""), PluginKind.TRANSFORMATION)
-            except PluginNotFound:
-                continue
-            if guard in config and issubclass(found.cls, Transform) and not found.cls.takes_predicate:
+            found = self.plugins.get(config.get(f"transforms.{alias}.type", ""), PluginKind.TRANSFORMATION)
+            transform = found.cls if found else None
+            if named is not None and transform and issubclass(transform, Transform) and not transform.takes_predicate:
                 reason = "This transform works on whole batches: a predicate cannot decide about single records"
-                values[guard].errors.append(str(ConfigError.invalid(guard, config[guard], reason)))
+                values[guard].errors.append(str(ConfigError.invalid(guard, named, reason)))
 
     # --- converters ---------------------------------------------------------------------------------------------------
 
@@ -203,17 +187,16 @@ class Validator:
         for key, kind in keys.CONVERTERS.items():
             shown = values[key]
             if shown.value is None and not shown.errors:
-                shown.value = self._worker.get(key) or (SIMPLE_HEADER_CONVERTER if key == "header.converter" else None)
+                shown.value = self.worker.get(key) or (SIMPLE_HEADER_CONVERTER if key == "header.converter" else None)
             version = values[f"{key}.plugin.version"]
-            if version.value is None and shown.value:
-                with suppress(PluginNotFound):
-                    version.value = self._plugins.find(shown.value, kind).version
+            if version.value is None and shown.value and (found := self.plugins.get(shown.value, kind)):
+                version.value = found.version
 
     def _converter_keys(self, key: str, values: dict[str, ConfigValue], config: Config) -> Iterable[ConfigInfo]:
         """The keys of a converter that the connector itself names."""
         if not config.get(key) or values[key].errors:
             return ()
-        found = self._plugins.find(config[key], keys.CONVERTERS[key])
+        found = self.plugins.find(config[key], keys.CONVERTERS[key])
         definition: ConfigDef = getattr(found.cls, "config", ConfigDef())
         prefix = f"{key}."
         return [
