@@ -51,6 +51,23 @@ class TargetState(Enum):
     STOPPED = "STOPPED"
 
 
+INITIAL_STATES: Final = {
+    "RUNNING": TargetState.STARTED,
+    "PAUSED": TargetState.PAUSED,
+    "STOPPED": TargetState.STOPPED,
+}
+"""By the words of a create request (KIP-980)."""
+
+
+class NumberText(str):
+    """A JSON number as it was written: `1.50` and integers of any length keep their digits in a configuration."""
+
+    __slots__ = ()
+
+    def value(self) -> int | float:
+        return float(self) if any(char in self for char in ".eE") else int(self)
+
+
 class State(Enum):
     """What a connector or a task is."""
 
@@ -264,8 +281,6 @@ class TaskSpec:
     """Tried in this order, the last one matches every topic; none: the broker creates topics, if it does."""
     transaction: TransactionSpec | None = None
     """None: at least once."""
-    offsets_topic: str | None = None
-    """Of the connector alone; None: the worker's."""
     generation: int = 0
     """Counts the sets of task configs of the connector."""
 

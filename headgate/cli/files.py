@@ -16,10 +16,9 @@ from typing import Any, Final, NoReturn
 
 import javaproperties
 
-from headgate.model import TargetState
+from headgate.model import INITIAL_STATES, NumberText, TargetState
 
 _FIELDS: Final = ("name", "config", "initial_state")
-_STATES: Final = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED, "STOPPED": TargetState.STOPPED}
 
 
 class FileError(Exception):
@@ -81,12 +80,6 @@ def _text(path: Path | str) -> str:
 # --- JSON -------------------------------------------------------------------------------------------------------------
 
 
-class _Number(str):
-    """A number as it was written: 1.10 is not 1.1 to a connector."""
-
-    __slots__ = ()
-
-
 def _json(path: Path | str, text: str) -> Any:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         content: dict[str, Any] = {}
@@ -101,7 +94,7 @@ def _json(path: Path | str, text: str) -> Any:
 
     try:
         return json.loads(
-            text, object_pairs_hook=unique, parse_int=_Number, parse_float=_Number, parse_constant=constant
+            text, object_pairs_hook=unique, parse_int=NumberText, parse_float=NumberText, parse_constant=constant
         )
     except RecursionError:
         raise FileError(f"The connector file '{path}' is nested too deeply") from None
@@ -154,10 +147,10 @@ def _value(path: Path | str, key: str, value: Any, hint: str = "") -> str:
 def _state(path: Path | str, state: Any) -> TargetState | None:
     if state is None:
         return None
-    if not isinstance(state, str) or state.upper() not in _STATES:
+    if not isinstance(state, str) or state.upper() not in INITIAL_STATES:
         shown = json.dumps(state, ensure_ascii=False)
-        raise FileError(f"Invalid initial_state {shown} at '{path}': valid values are {', '.join(_STATES)}")
-    return _STATES[state.upper()]
+        raise FileError(f"Invalid initial_state {shown} at '{path}': valid values are {', '.join(INITIAL_STATES)}")
+    return INITIAL_STATES[state.upper()]
 
 
 # --- Java properties --------------------------------------------------------------------------------------------------

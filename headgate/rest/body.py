@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headgate.model import NumberText
 from headgate.runtime.errors import BadRequest
 
 MAX_BYTES: Final = 10 * 1024 * 1024
@@ -19,15 +20,6 @@ JSON: Final = "application/json"
 _TOO_DEEP: Final = f"Malformed JSON in request body: nested more than {MAX_DEPTH} levels deep"
 _BOM: Final = b"\xef\xbb\xbf"
 _BODY: Final = "headgate.body"
-
-
-class Number(str):
-    """A JSON number as it was written: `1.50` and integers of any length keep their digits in a configuration."""
-
-    __slots__ = ()
-
-    def value(self) -> int | float:
-        return float(self) if any(char in self for char in ".eE") else int(self)
 
 
 class JsonResponse(Response):
@@ -44,7 +36,7 @@ def dumps(content: Any) -> bytes:
 
 
 async def read_json(request: Request) -> Any:
-    """The request's body, numbers as `Number`. Raises BadRequest, or HTTPException for type and size."""
+    """The request's body, numbers as `NumberText`. Raises BadRequest, or HTTPException for type and size."""
     declared = request.headers.get("content-type", JSON)
     if declared.partition(";")[0].strip().lower() != JSON:
         raise HTTPException(415)
@@ -59,7 +51,7 @@ def parse_json(raw: bytes) -> Any:
         # First the strict reader, for UTF-8, half surrogate pairs and numbers beyond all range; then the one that can
         # keep numbers as they were written.
         orjson.loads(raw)
-        parsed = json.loads(raw, parse_int=Number, parse_float=Number)
+        parsed = json.loads(raw, parse_int=NumberText, parse_float=NumberText)
     except RecursionError:
         raise BadRequest(_TOO_DEEP) from None
     except ValueError as error:

@@ -7,8 +7,19 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from headgate.api.config import Key, text_of
-from headgate.model import Config, ConnectorInfo, ConnectorStatus, Offset, Partition, State, Status, TargetState, TaskId
-from headgate.rest.body import Number
+from headgate.model import (
+    INITIAL_STATES,
+    Config,
+    ConnectorInfo,
+    ConnectorStatus,
+    NumberText,
+    Offset,
+    Partition,
+    State,
+    Status,
+    TargetState,
+    TaskId,
+)
 from headgate.runtime.config.validation import ConfigInfo, ConfigInfos
 from headgate.runtime.config_rules import check_name
 from headgate.runtime.errors import BadRequest
@@ -16,8 +27,6 @@ from headgate.runtime.plugins import Found
 
 # Kafka Connect trims names as Java does: everything up to the blank, and nothing beyond it.
 _TRIMMED: Final = "".join(map(chr, range(0x21)))
-
-INITIAL_STATES: Final = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED, "STOPPED": TargetState.STOPPED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +226,7 @@ def _map(raw: object, where: str) -> dict[str, Any] | None:
 
 def _plain(value: Any) -> Any:
     """With numbers as Python's: offsets are values, not text."""
-    if isinstance(value, Number):
+    if isinstance(value, NumberText):
         return value.value()
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items()}
@@ -225,7 +234,7 @@ def _plain(value: Any) -> Any:
 
 
 def _is_text(value: object) -> bool:
-    return isinstance(value, str) and not isinstance(value, Number)
+    return isinstance(value, str) and not isinstance(value, NumberText)
 
 
 def _text(value: object) -> str | None:
@@ -244,7 +253,7 @@ def _kind(value: object) -> str:
             return "null"
         case bool():
             return "a boolean"
-        case Number():
+        case NumberText():
             return "a number"
         case str():
             return "a string"

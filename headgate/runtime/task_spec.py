@@ -61,7 +61,6 @@ def build(
         flush_timeout_ms=worker.flush_timeout_ms,
         topic_groups=topic_creation(kind, connector, worker),
         transaction=transaction(task, kind, connector, worker),
-        offsets_topic=connector.get(OFFSETS_TOPIC) or None,
     )
 
 
