@@ -21,9 +21,8 @@ from headgate.runtime import task_spec
 from headgate.runtime.config.worker_config import DISTRIBUTED
 from headgate.runtime.distributed.group import GroupSettings
 from headgate.runtime.distributed.herder import DistributedHerder, GroupPorts
-from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.ports import OffsetStore
-from headgate.storage.fencing import fence
+from headgate.storage.transactional_writer import fence
 from headgate.storage.worker_logs import WorkerLogs
 from headgate.tasks.runner import ThreadRunner
 from headgate.tasks.source.offsets import Shared, TaskOffsets
@@ -56,7 +55,6 @@ class DistributedWorker(AnyWorker):
                 url=self.server.advertised_url,
                 peers=self._peers,
                 join=lambda herder: Membership(group, clients, herder, herder.member),
-                signatures=Signatures.parse(parsed),
                 settings=GroupSettings(
                     parsed["worker.sync.timeout.ms"],
                     parsed["worker.unsync.backoff.ms"],

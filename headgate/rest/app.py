@@ -22,8 +22,7 @@ from headgate.rest.loggers import Loggers
 from headgate.rest.offsets import OffsetEndpoints
 from headgate.rest.openapi import OpenApiEndpoints
 from headgate.rest.plugins import PluginEndpoints
-from headgate.rest.readiness import Readiness
-from headgate.rest.root import MetricsEndpoints, RootEndpoints
+from headgate.rest.root import MetricsEndpoints, Readiness, RootEndpoints
 from headgate.rest.routing import Resource
 from headgate.rest.settings import RestSettings
 from headgate.runtime.herder import Herder

@@ -9,9 +9,11 @@ from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headgate import __version__
 from headgate.rest.body import JsonResponse
+from headgate.rest.errors import error_response
 from headgate.runtime.errors import HerderError
 from headgate.runtime.herder import Herder
 
@@ -51,6 +53,21 @@ class MetricsEndpoints:
     async def read(self, request: Request) -> Response:
         # In a thread: thousands of metrics take a while to write, and other requests need not wait for that.
         return Response(await asyncio.to_thread(self.collect), headers={"Content-Type": METRICS_TYPE})
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """ASGI middleware: until the herder can take commands every path but /health says that the worker is starting."""
+
+    app: ASGIApp
+    herder: Herder
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or self.herder.ready or scope["path"] in ("/health", "/health/"):
+            await self.app(scope, receive, send)
+            return
+        response = error_response(503, with_stage(STARTING, self.herder), {"Retry-After": "1"})
+        await response(scope, receive, send)
 
 
 def with_stage(message: str, herder: Herder) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from headgate.api.config import ConfigDef, Key
@@ -133,9 +133,12 @@ class Herder(HerderLoop, ABC):
         return self.board.task_status(task)
 
     def active_topics(self, name: str) -> list[str]:
+        self._require_topic_tracking()
+        return list(self.topics_of(name))
+
+    def _require_topic_tracking(self) -> None:
         if not self.config.topic_tracking:
             raise Forbidden("Topic tracking is disabled.")
-        return list(self._topics.get(name, ()))
 
     def plugin_config(self, plugin: str, version: str | None) -> Sequence[Key]:
         found = self.plugins.find_any(plugin)
@@ -193,11 +196,13 @@ class Herder(HerderLoop, ABC):
             return await self._changes.reset(self.configs.view().require(name))
 
     async def reset_topics(self, name: str) -> None:
-        if not self.config.topic_tracking:
-            raise Forbidden("Topic tracking is disabled.")
+        self._require_topic_tracking()
         if not self.config.topic_tracking_reset:
             raise Forbidden("Topic tracking reset is disabled.")
         self.forget_topics(name)
+
+    def topics_of(self, name: str) -> Iterable[str]:
+        return self._topics.get(name, ())
 
     def forget_topics(self, name: str) -> None:
         self._topics = {key: topics for key, topics in self._topics.items() if key != name}
@@ -228,6 +233,12 @@ class Herder(HerderLoop, ABC):
     async def took_leave(self, member: str) -> None:
         """A member of the group says that it will not come back: its work need not wait for it."""
         raise HerderError("A worker alone has no group that anybody could leave.")
+
+    async def put_task_configs(self, name: str, configs: Sequence[Config]) -> None:
+        raise HerderError("Kafka Connect in standalone mode does not support externally setting task configurations.")
+
+    async def fence(self, name: str) -> None:
+        raise HerderError("Kafka Connect in standalone mode does not support exactly-once source connectors.")
 
     # --- commands that each mode shapes -------------------------------------------------------------------------------
 
@@ -265,9 +276,3 @@ class Herder(HerderLoop, ABC):
     @abstractmethod
     async def publish(self, name: str, configs: tuple[Config, ...]) -> None:
         """What a connector here has generated becomes its task configs."""
-
-    @abstractmethod
-    async def put_task_configs(self, name: str, configs: Sequence[Config]) -> None: ...
-
-    @abstractmethod
-    async def fence(self, name: str) -> None: ...

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from headgate.cluster.work import Work
 from headgate.model import Config, ConnectorInfo, ConnectorStatus, RestartRequest, TargetState, TaskId
 from headgate.runtime import config_rules
-from headgate.runtime.errors import AlreadyExists, HerderError
+from headgate.runtime.errors import AlreadyExists
 from headgate.runtime.herder import Herder
 from headgate.runtime.herder_ports import HerderPorts
 from headgate.runtime.holdings import Holdings
@@ -121,11 +121,3 @@ class StandaloneHerder(Herder):
         with self.holdings.restarting(task):
             async with self.exclusive(task.connector, "restarting a task of connector"):
                 await self.holdings.restart_task(task)
-
-    # --- for clusters only --------------------------------------------------------------------------------------------
-
-    async def put_task_configs(self, name: str, configs: Sequence[Config]) -> None:
-        raise HerderError("Kafka Connect in standalone mode does not support externally setting task configurations.")
-
-    async def fence(self, name: str) -> None:
-        raise HerderError("Kafka Connect in standalone mode does not support exactly-once source connectors.")

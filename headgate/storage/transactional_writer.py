@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from headgate.kafka.settings import QUIET, ClientKind, translate
@@ -12,6 +13,7 @@ from headgate.producer import TransactionAbortableError, TransactionalProducer
 from headgate.storage.topic_writer import Entry, WriteFailed
 
 _CLAIM_S: Final = 30.0
+_AT_ONCE: Final = 8
 
 
 class TransactionalWriter:
@@ -35,6 +37,19 @@ class TransactionalWriter:
 
     def close(self) -> None:
         self._producer.close(5.0)
+
+
+def fence(clients: Config, ids: Sequence[str]) -> None:
+    """KIP-618: returns when all producers with these transactional ids are shut out and nothing that they still send
+    counts: Kafka lets only the newest producer of an id go on. Raises the errors of `headgate.producer`. `clients` are
+    settings by Apache's names."""
+
+    def shut_out(each: str) -> None:
+        claimed(clients, each).close(1.0)
+
+    if ids:
+        with ThreadPoolExecutor(min(len(ids), _AT_ONCE), thread_name_prefix="fencing") as pool:
+            list(pool.map(shut_out, ids))
 
 
 def claimed(clients: Config, transactional_id: str) -> TransactionalProducer:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from memory_topic import ConfigTopic, TopicAppender, TopicFollower
@@ -152,7 +153,7 @@ class Node(World):
         self.group = group
         raw = {**WORKER_FILE, **DISTRIBUTED_FILE, **worker_file}
         ports = HerderPorts(
-            config=WorkerConfig.parse(raw, DISTRIBUTED),
+            config=replace(WorkerConfig.parse(raw, DISTRIBUTED), signatures=group.signatures),
             plugins=scripted_plugins(),
             configs=self.stores.configs,
             statuses=self.stores.statuses,
@@ -167,7 +168,6 @@ class Node(World):
             url=self.url,
             peers=group,
             join=lambda herder: self.place,
-            signatures=group.signatures,
             settings=settings,
             set_level=lambda logger, level: self.levels.append((logger, level)),
             failed=self.problems.append,

@@ -9,7 +9,7 @@ import pytest
 
 from headgate.api import ConfigError
 from headgate.model import SessionKey
-from headgate.runtime.config.worker_config import DISTRIBUTED, STANDALONE, WorkerConfig
+from headgate.runtime.config.worker_config import DISTRIBUTED, WorkerConfig
 from headgate.runtime.distributed.signatures import ALGORITHM, SIGNATURE, Signatures
 from headgate.runtime.errors import BadRequest, HerderError, InvalidSignature, NoSessionKey
 
@@ -95,9 +95,7 @@ BODY = b'[{"task.class":"T"}]'
 def signatures(**keys: str) -> Signatures:
     """With keys of the worker file, dots written as underscores."""
     config = {f"inter.worker.{name.replace('_', '.')}": value for name, value in keys.items()}
-    found = WorkerConfig.parse({**WORKER, **config}, DISTRIBUTED).signatures
-    assert found is not None
-    return found
+    return WorkerConfig.parse({**WORKER, **config}, DISTRIBUTED).signatures
 
 
 def received(headers: dict[str, str]) -> dict[str, str]:
@@ -225,8 +223,6 @@ def test_while_no_key_was_read_the_sender_is_asked_to_come_again() -> None:
 
 def test_without_keys_the_defaults_are_apache_s() -> None:
     assert signatures() == Signatures() == Signatures("HmacSHA256", 256, 3_600_000, "HmacSHA256", ("HmacSHA256",))
-    alone = {"offset.storage.file.filename": "/f", **WORKER}
-    assert WorkerConfig.parse(alone, STANDALONE).signatures is None
 
 
 @pytest.mark.parametrize(

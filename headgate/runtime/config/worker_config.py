@@ -157,8 +157,8 @@ class WorkerConfig:
     exactly_once_sources: bool = False
     group_id: str = ""
     """Of workers in a group."""
-    signatures: Signatures | None = None
-    """Of requests to and from other workers; None: there are none."""
+    signatures: Signatures = field(default_factory=Signatures)
+    """Of requests to and from other workers."""
 
     @classmethod
     def parse(cls, raw: Config, keys: ConfigDef = STANDALONE, plugins: Plugins | None = None) -> WorkerConfig:
@@ -177,7 +177,7 @@ class WorkerConfig:
             overrides=Overrides.parse(parsed, raw, plugins),
             exactly_once_sources=parsed.get("exactly.once.source.support", "disabled").lower() == "enabled",
             group_id=parsed.get("group.id", ""),
-            signatures=Signatures.parse(parsed) if signatures.KEY_ALGORITHM in parsed else None,
+            signatures=Signatures.parse(parsed) if signatures.KEY_ALGORITHM in parsed else Signatures(),
         )
 
     def prefixed(self, prefix: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,13 +36,11 @@ from headgate.runtime.distributed.member import GroupMember
 from headgate.runtime.distributed.preflight import ClusterPreflight
 from headgate.runtime.distributed.restarts import Restarts
 from headgate.runtime.distributed.shared_writes import SharedWrites
-from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.errors import (
     AlreadyExists,
     BadRequest,
     Elsewhere,
     FencingOutdated,
-    Forbidden,
     HerderError,
     OffsetsError,
     Rebalancing,
@@ -69,7 +67,6 @@ class GroupPorts:
     peers: Peers
     join: Callable[[DistributedHerder], GroupMembership]
     """Makes this worker's place in the group, not yet started."""
-    signatures: Signatures
     settings: GroupSettings
     set_level: Callable[[str, str], None]
     """Sets a log level here."""
@@ -87,7 +84,7 @@ class DistributedHerder(Herder):
         """`ports` has the stores of `group`."""
         super().__init__(ports, patient=True)
         self._group = group
-        stores, signatures, settings = group.stores, group.signatures, group.settings
+        stores, signatures, settings = group.stores, self.config.signatures, group.settings
         self._stores = stores
         self._shared = stores.configs
         self._statuses = stores.statuses
@@ -326,10 +323,8 @@ class DistributedHerder(Herder):
 
     # --- KIP-558: topics ----------------------------------------------------------------------------------------------
 
-    def active_topics(self, name: str) -> list[str]:
-        if not self.config.topic_tracking:
-            raise Forbidden("Topic tracking is disabled.")
-        return list(self._statuses.topics(name))
+    def topics_of(self, name: str) -> Iterable[str]:
+        return self._statuses.topics(name)
 
     def forget_topics(self, name: str) -> None:
         self._statuses.remove_topics(name)
