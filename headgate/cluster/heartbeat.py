@@ -5,25 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Final
 
 _OFTEN: Final = 10
 
 
+@dataclass(eq=False)
 class Heartbeat:
-    """Checked now and then, from one thread. It is lost when an answer takes longer than `patience_s`, and comes back
+    """Checked now and then, from one thread. It is lost when an answer takes longer than its patience, and comes back
     with that answer."""
 
-    def __init__(
-        self, ask: Callable[[], Future[None]], patience_s: float, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        """`ask` asks for an answer."""
-        self.lost = False
-        self._ask = ask
-        self._patience_s = patience_s
-        self._clock = clock
-        self._asked_at = 0.0
-        self._answer: Future[None] | None = None
+    _ask: Callable[[], Future[None]]
+    """Asks for an answer."""
+    _patience_s: float
+    _clock: Callable[[], float] = time.monotonic
+    lost: bool = False
+    _asked_at: float = 0.0
+    _answer: Future[None] | None = None
 
     def check(self) -> bool:
         """Whether `lost` is another than the last time. Raises what `ask` raises."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from headgate.cluster.assignor import Decision, Memory, Round, Share, assign, assign_eagerly
 from headgate.cluster.protocol import Assignment, AssignmentProblem, MemberState, Protocol
@@ -31,17 +31,17 @@ class Election:
         return max(member.offset for member in self.members.values())
 
 
+@dataclass(eq=False)
 class Leader:
     """Lives as long as the worker, whether it leads or not. Not for several threads at once."""
 
-    def __init__(self, max_delay_ms: int, clock_ms: Callable[[], int] = lambda: int(time.monotonic() * 1000)) -> None:
-        self._max_delay_ms = max_delay_ms
-        self._clock_ms = clock_ms
-        self._leaving: frozenset[str] = frozenset()
-        # By generation: a round that came to nothing, because somebody joined meanwhile, leaves no trace.
-        self._memories: dict[int, Memory] = {}
-        self._urls: Mapping[str, str] = {}
-        self._owners: dict[str | TaskId, str] = {}
+    _max_delay_ms: int
+    _clock_ms: Callable[[], int] = lambda: int(time.monotonic() * 1000)
+    _leaving: frozenset[str] = frozenset()
+    _memories: Mapping[int, Memory] = field(default_factory=dict)
+    """By generation: a round that came to nothing, because somebody joined meanwhile, leaves no trace."""
+    _urls: Mapping[str, str] = field(default_factory=dict)
+    _owners: dict[str | TaskId, str] = field(default_factory=dict)
 
     def took_leave(self, member: str) -> None:
         """What this member has will not wait for its return once it is missing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 ROOT: Final = "root"
@@ -26,17 +26,13 @@ class UnknownLevel(ValueError):
     pass
 
 
+@dataclass(eq=False)
 class Loggers:
     """All loggers of a process. `root` stands for Python's nameless one."""
 
-    def __init__(
-        self,
-        manager: logging.Manager = logging.root.manager,
-        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
-    ) -> None:
-        self._manager = manager
-        self._now_ms = now_ms
-        self._modified: dict[str, int] = {}
+    _manager: logging.Manager = logging.root.manager
+    _now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    _modified: dict[str, int] = field(default_factory=dict)
 
     def all(self) -> dict[str, LoggerLevel]:
         """Sorted by name."""

@@ -61,8 +61,8 @@ class StatusCache:
     """That of the last write."""
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _entries: dict[StatusId, _Entry] = field(default_factory=dict)
-    _tasks: dict[str, set[int]] = field(default_factory=dict)
-    _topics: dict[str, dict[str, None]] = field(default_factory=dict)
+    _parts: dict[str, dict[TaskId | TopicId, None]] = field(default_factory=dict)
+    """By connector: its tasks and topics that have an entry."""
 
     # --- what is shown ------------------------------------------------------------------------------------------------
 
@@ -75,17 +75,20 @@ class StatusCache:
         return found if isinstance(found, Status) else None
 
     def tasks(self, connector: str) -> Mapping[int, Status]:
-        found = ((number, self.status(TaskId(connector, number))) for number in sorted(self._tasks.get(connector, ())))
+        found = ((task.task, self.status(task)) for task in sorted(self._tasks(connector)))
         return {number: status for number, status in found if status is not None}
 
+    def _tasks(self, connector: str) -> list[TaskId]:
+        return [part for part in self._parts.get(connector, ()) if isinstance(part, TaskId)]
+
     def topics(self, connector: str) -> Mapping[str, StatusValue]:
-        found = ((topic, self.get(TopicId(connector, topic))) for topic in self._topics.get(connector, ()))
-        return {topic: status for topic, status in found if status is not None}
+        found = ((part, self.get(part)) for part in self._parts.get(connector, ()) if isinstance(part, TopicId))
+        return {part.topic: status for part, status in found if status is not None}
 
     def connectors(self) -> Iterable[str]:
         """Those with a status, of their own or of a task."""
         own = (whose for whose, entry in self._entries.items() if isinstance(whose, str) and entry.shown is not None)
-        return dict.fromkeys([*own, *(name for name in self._tasks if self.tasks(name))])
+        return dict.fromkeys([*own, *(name for name in self._parts if self.tasks(name))])
 
     # --- what is written here -----------------------------------------------------------------------------------------
 
@@ -172,8 +175,7 @@ class StatusCache:
     def _delete_tasks(self, connector: str, timestamp: int, own: bool) -> None:
         """The statuses of its tasks go with a connector's; but a task's that was written later belongs to its successor
         of the same name, and was only read before, from another partition."""
-        for number in list(self._tasks.get(connector, ())):
-            task = TaskId(connector, number)
+        for task in self._tasks(connector):
             entry = self._entries[task]
             if entry.read is not None and not 0 <= timestamp < entry.timestamp:
                 entry.read = None
@@ -187,10 +189,8 @@ class StatusCache:
         entry = self._entries.get(whose)
         if entry is None:
             entry = self._entries[whose] = _Entry()
-            if isinstance(whose, TaskId):
-                self._tasks.setdefault(whose.connector, set()).add(whose.task)
-            elif isinstance(whose, TopicId):
-                self._topics.setdefault(whose.connector, {})[whose.topic] = None
+            if not isinstance(whose, str):
+                self._parts.setdefault(whose.connector, {})[whose] = None
         return entry
 
     def _tidy(self, whose: StatusId, entry: _Entry) -> None:
@@ -198,14 +198,10 @@ class StatusCache:
         if entry.read is not None or entry.own is not None or entry.tombstones:
             return
         del self._entries[whose]
-        if isinstance(whose, TaskId):
-            self._tasks[whose.connector].discard(whose.task)
-            if not self._tasks[whose.connector]:
-                del self._tasks[whose.connector]
-        elif isinstance(whose, TopicId):
-            self._topics[whose.connector].pop(whose.topic, None)
-            if not self._topics[whose.connector]:
-                del self._topics[whose.connector]
+        if not isinstance(whose, str):
+            del self._parts[whose.connector][whose]
+            if not self._parts[whose.connector]:
+                del self._parts[whose.connector]
 
 
 def _may_write(entry: _Entry, status: Status) -> bool:
