@@ -63,9 +63,7 @@ OTHERS_OF_MODULES: dict[str, set[str]] = {
 }
 
 # Class names that still mean two things: to be emptied.
-TWINS: set[str] = {
-    *("Batches", "Malformed", "Part", "Patience", "Reader", "Refused", "Rows", "State", "Step", "Unreadable"),
-}
+TWINS: set[str] = {"Part", "Patience", "Refused", "State", "Step"}
 
 
 def modules() -> list[Path]:
