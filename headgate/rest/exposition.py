@@ -31,7 +31,7 @@ def exposition(herder: Herder, tasks: Mapping[TaskId, TaskMetrics]) -> bytes:
     return generate_latest(registry)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class _Snapshot:
     _herder: Herder
     _tasks: Mapping[TaskId, TaskMetrics]
