@@ -13,7 +13,7 @@ from headgate.kafka.topics import TopicAdmin
 from headgate.model import Config
 from headgate.producer.rows import RowProducer
 from headgate.spark.engine import SparkEngine
-from headgate.tasks.ports import Patience, Ports
+from headgate.tasks.ports import AskAgain, Ports
 from headgate.tasks.source.offsets import OffsetsFor
 
 
@@ -29,5 +29,5 @@ def task_ports(engine: SparkEngine, offsets: OffsetsFor) -> Ports:
     )
 
 
-def _topics(admin: Config, patience: Patience) -> TopicAdmin:
+def _topics(admin: Config, patience: AskAgain) -> TopicAdmin:
     return TopicAdmin(partial(admin_client, admin), Asker(patience.may_go_on, patience.pause, tries=patience.tries))

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from headgate.producer.errors import KafkaErrorInfo
 
 
-class Refused(Exception):
+class RowRefused(Exception):
     """The native producer does not take a record."""
 
     def __init__(
@@ -22,5 +22,5 @@ class Refused(Exception):
 
 class Bulk(Protocol):
     def push(self, native: Any) -> int:
-        """Hands over as many records as there is room for, in order; how many are left. Raises Refused for the first
+        """Hands over as many records as there is room for, in order; how many are left. Raises RowRefused for the first
         that is not taken: those behind it may have been, or not."""

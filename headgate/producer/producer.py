@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn, Self
 from confluent_kafka import KafkaException, Message, TopicPartition
 
 from headgate.producer import codes
-from headgate.producer.bulk import Bulk, Refused
+from headgate.producer.bulk import Bulk, RowRefused
 from headgate.producer.classify import build
 from headgate.producer.errors import (
     GroupFencedError,
@@ -296,7 +296,7 @@ class TransactionalProducer(Machine):
     def _push(self, bulk: Bulk) -> int:
         try:
             return bulk.push(self._handle.native)
-        except Refused as raised:
+        except RowRefused as raised:
             refused = raised
         info = refused.info
         if info.code not in _NOT_OF_THE_RECORD:

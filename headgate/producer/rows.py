@@ -14,7 +14,7 @@ from headgate.kafka.native.rows import rows_of
 from headgate.kafka.settings import ClientKind, translate
 from headgate.model import Config
 from headgate.model import TopicPartition as Where
-from headgate.producer.bulk import Refused
+from headgate.producer.bulk import RowRefused
 from headgate.producer.errors import ProducerError
 from headgate.producer.producer import TransactionalProducer
 from headgate.producer.reports import info_of
@@ -134,10 +134,10 @@ class RowBulk:
             topic = producer.topic(self._topic)
         except KafkaException as error:
             self.refused = True
-            raise Refused(info_of(error.args[0]), self._topic) from None
+            raise RowRefused(info_of(error.args[0]), self._topic) from None
         refused = self._rows.push(producer.handle, topic)
         if refused:
             self.refused = True
             first = refused[0]
-            raise Refused(info_of(error_of(first.code)), first.topic, first.partition, first.key)
+            raise RowRefused(info_of(error_of(first.code)), first.topic, first.partition, first.key)
         return self._rows.left

@@ -50,7 +50,7 @@ class RangeStalled(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RangePart:
     """What one executor reads: plain values, it travels."""
 
     where: TopicPartition
@@ -152,7 +152,7 @@ class RangeJobs:
         parts = [pickle.dumps(part) for part in self._parts(ranges, max(context.defaultParallelism, 1), shelf)]
         return context.parallelize(parts, len(parts)).mapPartitions(run_parts).collect()
 
-    def _parts(self, ranges: Ranges, cores: int, shelf: Shelf | None) -> list[Part]:
+    def _parts(self, ranges: Ranges, cores: int, shelf: Shelf | None) -> list[RangePart]:
         """One Kafka partition may be read by several cores, each a piece of the range."""
         settings = {**_FAST, **translate(ClientKind.CONSUMER, self.consumer).config, **QUIET}
         settings |= {"enable.auto.commit": False, "enable.auto.offset.store": False}
@@ -162,7 +162,7 @@ class RangeJobs:
             step = max(1, -(-(end - start) // pieces))
             for first in range(start, end, step):
                 last = min(first + step, end)
-                parts.append(Part(where, first, last, settings, self.chain, self.output, self.needed, shelf))
+                parts.append(RangePart(where, first, last, settings, self.chain, self.output, self.needed, shelf))
         return parts
 
 
@@ -170,5 +170,5 @@ def run_parts(parts: Iterable[bytes]) -> Iterator[bytes]:
     """On an executor."""
     with uncollected():
         for packed in parts:
-            part: Part = pickle.loads(packed)
+            part: RangePart = pickle.loads(packed)
             yield from part.run()

@@ -272,7 +272,7 @@ class Letters(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class AskAgain:
     """How a question is asked again while no broker answers."""
 
     may_go_on: Callable[[], bool]
@@ -317,5 +317,5 @@ class Ports:
     """With whether the task is still this worker's. Raises ProducerError."""
     letters: Callable[[Config, str, Callable[[], bool]], Letters]
     """With its name, and whether it may go on."""
-    topics: Callable[[Config, Patience], TopicAdmin]
+    topics: Callable[[Config, AskAgain], TopicAdmin]
     clock: Clock = MonotonicClock()  # noqa: RUF009

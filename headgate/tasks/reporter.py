@@ -20,7 +20,7 @@ from headgate.pipeline.tolerance import ToleranceExceeded
 from headgate.pipeline.trace import Traces
 from headgate.tasks.control import Control
 from headgate.tasks.dead_letters import DeadLetters, ensure_topic, producer_config
-from headgate.tasks.ports import Patience, Ports
+from headgate.tasks.ports import AskAgain, Ports
 
 if TYPE_CHECKING:
     from headgate.pipeline.sink_chain import SinkChain
@@ -44,7 +44,7 @@ class Reporter:
         self.policy = policy = ErrorPolicy.of(spec.chain.errors)
         self._letters: DeadLetters | None = None
         if policy.dead_letter_topic:
-            patience = Patience(lambda: not control.cancelled, control.wait, _TRIES)
+            patience = AskAgain(lambda: not control.cancelled, control.wait, _TRIES)
             ensure_topic(ports.topics(spec.admin, patience), policy.dead_letter_topic, policy.dead_letter_replication)
             sender = ports.letters(producer_config(spec), f"dead-letters-{spec.id}", patience.may_go_on)
             self._letters = DeadLetters(policy.dead_letter_topic, sender, metrics)

@@ -18,7 +18,7 @@ from headgate.model import ChainSpec, ConnectorType, PluginRef, PluginSpec, Task
 from headgate.pipeline.blob import pack_spec, unpack
 from headgate.pipeline.sink_chain import Kind, Output
 from headgate.spark import range_job
-from headgate.spark.range_job import Part, RangeJobs, RangeStalled
+from headgate.spark.range_job import RangeJobs, RangePart, RangeStalled
 
 WHERE = TopicPartition("orders", 0)
 NEEDED = frozenset({"topic", "partition", "offset", "value"})
@@ -27,11 +27,11 @@ _STRING = PluginSpec(PluginRef("headgate.pipeline.converters.string", "StringCon
 CHAIN = pack_spec(ChainSpec(TaskId("test", 0), ConnectorType.SINK, _STRING, _STRING, _STRING))
 
 
-def part(start: int, end: int, where: TopicPartition = WHERE, **settings: Any) -> Part:
-    return Part(where, start, end, settings, CHAIN, OUTPUT, NEEDED)
+def part(start: int, end: int, where: TopicPartition = WHERE, **settings: Any) -> RangePart:
+    return RangePart(where, start, end, settings, CHAIN, OUTPUT, NEEDED)
 
 
-def read(given: Part) -> list[list[int]]:
+def read(given: RangePart) -> list[list[int]]:
     """The offsets of each result."""
     return [unpack(data).table()["offset"].to_pylist() for data in given.run()]
 
@@ -70,11 +70,11 @@ def librdkafka(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Where it was asked to begin; it gives two messages."""
     asked: list[int] = []
 
-    def messages(self: Part) -> Iterator[list[Any]]:
+    def messages(self: RangePart) -> Iterator[list[Any]]:
         asked.append(self.start)
         yield [_Message(self.start), _Message(self.start + 1)]
 
-    monkeypatch.setattr(Part, "_messages", messages)
+    monkeypatch.setattr(RangePart, "_messages", messages)
     return asked
 
 

@@ -578,7 +578,7 @@ def make_ports(
     clock: ports.Clock,
     consumer: Callable[[Config, ports.Rebalances], ports.Consumer] = _not_expected,
     letters: Callable[[Config, str, Callable[[], bool]], ports.Letters] = _not_expected,
-    topics: Callable[[Config, ports.Patience], ports.TopicAdmin] = _not_expected,
+    topics: Callable[[Config, ports.AskAgain], ports.TopicAdmin] = _not_expected,
     **others: Any,
 ) -> ports.Ports:
     """`others`: further fields of Ports; what is not given, the task must not ask for."""

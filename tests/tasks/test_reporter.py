@@ -14,7 +14,7 @@ from headgate.pipeline.failure import ConsumedRecord, Failure, InternalSinkRecor
 from headgate.pipeline.sink_chain import Kind, Output, SinkChain
 from headgate.pipeline.tolerance import ToleranceExceeded
 from headgate.tasks.control import Control
-from headgate.tasks.ports import Patience
+from headgate.tasks.ports import AskAgain
 from headgate.tasks.reporter import Reporter
 
 pytestmark = pytest.mark.kip(298, "error handling in Connect")
@@ -30,7 +30,7 @@ class Kafka:
         self.letters, self.admin, self.control = Letters(), TopicAdmin(), Control(paused=False)
         self.letters.slow = True
         self.senders: list[tuple[Config, str]] = []
-        self.patience: list[Patience] = []
+        self.patience: list[AskAgain] = []
 
     def reporter(self, **errors: str) -> tuple[Reporter, ErrorMetrics]:
         metrics = ErrorMetrics()
@@ -42,7 +42,7 @@ class Kafka:
         self.senders.append((config, name))
         return self.letters
 
-    def _topics(self, _: Config, patience: Patience) -> TopicAdmin:
+    def _topics(self, _: Config, patience: AskAgain) -> TopicAdmin:
         self.patience.append(patience)
         return self.admin
 

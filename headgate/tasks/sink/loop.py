@@ -27,7 +27,7 @@ from headgate.tasks.sink import catch_up
 from headgate.tasks.sink.commits import Commits
 from headgate.tasks.sink.context import RuntimeSinkContext
 from headgate.tasks.sink.puts import Puts
-from headgate.tasks.sink.state import Flight, SinkState, Step
+from headgate.tasks.sink.state import Flight, SinkState, SinkStep
 from headgate.tasks.statements import Statements
 from headgate.tasks.waiting import result_of, sit_out
 
@@ -154,7 +154,7 @@ class SinkLoop:
     # --- one turn -----------------------------------------------------------------------------------------------------
 
     def _turn(self) -> None:
-        idle = self.state.step is Step.NONE
+        idle = self.state.step is SinkStep.NONE
         fetched = self._consumer.fetch(self._most, _IDLE_S if idle else 0)
         if self.state.rebalanced:
             raise Rebalanced("partitions went while records were fetched")
@@ -165,7 +165,7 @@ class SinkLoop:
         self._grant()
         now = self._clock.now()
         full = fetched is not None and len(fetched) >= self._most
-        if (now >= self._next_lag and self.state.step is Step.NONE) or full:
+        if (now >= self._next_lag and self.state.step is SinkStep.NONE) or full:
             self._look_behind(now)
         if self._commits.due or self._context.take_commit_request():
             self._finish_all()
@@ -196,14 +196,14 @@ class SinkLoop:
         self._submitted.popleft()
 
     def _finish_all(self) -> None:
-        while self.state.step is Step.WORKING:
+        while self.state.step is SinkStep.WORKING:
             self._finish()
 
     def _grant(self) -> None:
         """Does what the task wishes. What was fetched ahead is not what comes next when it wants to go elsewhere."""
         seeks = self._context.take_seeks()
         if seeks:
-            if self.state.step is not Step.NONE:
+            if self.state.step is not SinkStep.NONE:
                 self._drop()
             self._consumer.seek(seeks)
             self.state = self.state.rewound(seeks)
@@ -297,7 +297,7 @@ class SinkLoop:
             self._ranges.cancel()
             raise
         except EngineUnavailable as error:
-            if self.state.step is not Step.NONE:
+            if self.state.step is not SinkStep.NONE:
                 raise  # lost for what was being put, not for what was read: some of it may have been put
             log.warning("The executors' reading was lost, the consumer goes on: %s", error)
             self._engine.ready(lambda: self._control.stopping)

@@ -1,6 +1,6 @@
 """The state of a sink task, as one value: where it stands in its partitions, what is under way, what it went through.
 
-Pure. `Step` says how far the batch in front is; `STEPS` has every way from one to the next.
+Pure. `SinkStep` says how far the batch in front is; `STEPS` has every way from one to the next.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 Offsets = Mapping[TopicPartition, int]
 
 
-class Step(Enum):
+class SinkStep(Enum):
     """Of the batch in front."""
 
     NONE = "none"
@@ -46,15 +46,15 @@ class Happening(Enum):
     """What is under way comes again, or goes to whoever has its partitions next."""
 
 
-STEPS: Final[Mapping[tuple[Step, Happening], Step]] = {
-    (Step.NONE, Happening.SUBMIT): Step.WORKING,
-    (Step.WORKING, Happening.SUBMIT): Step.WORKING,
-    (Step.WORKING, Happening.TAKE): Step.PUTTING,
-    (Step.PUTTING, Happening.RETRY): Step.WAITING,
-    (Step.WAITING, Happening.AGAIN): Step.PUTTING,
-    (Step.PUTTING, Happening.PUT): Step.NONE,
-    (Step.PUTTING, Happening.PUT_AND_MORE): Step.WORKING,
-    **{(step, Happening.DROP): Step.NONE for step in Step},
+STEPS: Final[Mapping[tuple[SinkStep, Happening], SinkStep]] = {
+    (SinkStep.NONE, Happening.SUBMIT): SinkStep.WORKING,
+    (SinkStep.WORKING, Happening.SUBMIT): SinkStep.WORKING,
+    (SinkStep.WORKING, Happening.TAKE): SinkStep.PUTTING,
+    (SinkStep.PUTTING, Happening.RETRY): SinkStep.WAITING,
+    (SinkStep.WAITING, Happening.AGAIN): SinkStep.PUTTING,
+    (SinkStep.PUTTING, Happening.PUT): SinkStep.NONE,
+    (SinkStep.PUTTING, Happening.PUT_AND_MORE): SinkStep.WORKING,
+    **{(step, Happening.DROP): SinkStep.NONE for step in SinkStep},
 }
 
 
@@ -81,7 +81,7 @@ class SinkState:
     """What the group has; where it has nothing, where it begins."""
     flights: tuple[Flight, ...] = ()
     """What is under way, the one in front first."""
-    step: Step = Step.NONE
+    step: SinkStep = SinkStep.NONE
     rebalanced: bool = False
     """Partitions went since the turn began."""
     half_put: bool = False
@@ -113,7 +113,7 @@ class SinkState:
 
     def dropped(self) -> SinkState:
         """What was fetched and not put comes again: from `positions` on."""
-        half = self.half_put or self.step in (Step.PUTTING, Step.WAITING)
+        half = self.half_put or self.step in (SinkStep.PUTTING, SinkStep.WAITING)
         return replace(self._stepped(Happening.DROP), flights=(), half_put=half)
 
     def turned(self) -> SinkState:

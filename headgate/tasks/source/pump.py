@@ -21,7 +21,7 @@ from headgate.pipeline.blob import Job, Packed, Result, pack, pack_spec, source_
 from headgate.pipeline.shelf import Shelf, drop
 from headgate.tasks.control import Control, Rewind, Stopped
 from headgate.tasks.outcomes import Outcomes
-from headgate.tasks.ports import Patience, Ports, TaskListener
+from headgate.tasks.ports import AskAgain, Ports, TaskListener
 from headgate.tasks.reporter import Reporter
 from headgate.tasks.source.batch import Batch, Made, Origin, Outlet
 from headgate.tasks.source.polled import Polled, cut, ended, joined
@@ -62,7 +62,7 @@ class Pump:
         self._reporter = Reporter(spec, self._metrics.errors, control, ports)
         self._outcomes = Outcomes(spec.id, self._reporter, control, self._engine, clock, self._wait_to_retry)
         self._outlet = outlet(self._reporter)
-        patience = Patience(lambda: not control.cancelled, lambda seconds: sit_out(seconds, control, clock))
+        patience = AskAgain(lambda: not control.cancelled, lambda seconds: sit_out(seconds, control, clock))
         self._creation = Topics(spec, control, ports.topics(spec.admin, patience))
         self._thread = threading.Thread(target=self._run, name=f"pump-{spec.id}", daemon=True)
 

@@ -16,7 +16,7 @@ from headgate.pipeline import blob
 from headgate.tasks.control import Stopped
 from headgate.tasks.ports import Ranges
 from headgate.tasks.sink import catch_up
-from headgate.tasks.sink.state import Step
+from headgate.tasks.sink.state import SinkStep
 
 
 @pytest.fixture(autouse=True)
@@ -340,7 +340,7 @@ def test_an_engine_that_is_lost_while_a_piece_is_put_fails_the_task_as_it_does_f
     with pytest.raises(EngineUnavailable, match="it keeps dying"):
         bench.run()
     assert bench.put == values(P0, 0, 8)
-    assert bench.loop.state.step is not Step.NONE
+    assert bench.loop.state.step is not SinkStep.NONE
     assert bench.consumer.committed == {P0: 5}
     FailTimes.seen.clear()
 

@@ -11,7 +11,7 @@ from sink_bench import P0, P1, SinkBench, values
 from headgate.api import RetriableError
 from headgate.tasks.control import Stopped
 from headgate.tasks.sink import catch_up
-from headgate.tasks.sink.state import Step
+from headgate.tasks.sink.state import SinkStep
 
 Act = Callable[[], object]
 Scene = Callable[[SinkBench, Act], None]
@@ -26,7 +26,7 @@ def engine_works(bench: SinkBench, act: Act) -> None:
     bench.engine.busy = True
 
     def soon() -> None:
-        assert bench.loop.state.step is Step.WORKING
+        assert bench.loop.state.step is SinkStep.WORKING
         act()
         bench.engine.run_all()
         bench.engine.busy = False
@@ -51,7 +51,7 @@ def waiting_to_retry(bench: SinkBench, act: Act) -> None:
     bench.on_put = [RetriableError("busy")]
 
     def now() -> None:
-        assert bench.loop.state.step is Step.WAITING
+        assert bench.loop.state.step is SinkStep.WAITING
         act()
 
     bench.control.while_waiting = [now]
@@ -94,7 +94,7 @@ def test_a_task_that_is_paused_has_put_and_committed_what_it_had_and_loses_nothi
         done = bench.loop.state
         seen.append(
             bench.consumer.all_paused
-            and done.step is Step.NONE
+            and done.step is SinkStep.NONE
             and bench.listener.events[-1] == "paused"
             and all(bench.consumer.committed.get(where, 0) == offset for where, offset in done.positions.items())
         )

@@ -12,7 +12,7 @@ from sink_bench import P0, P1, SinkBench, values
 
 from headgate.api import RetriableError
 from headgate.model import PluginRef, PluginSpec, StepSpec
-from headgate.tasks.sink.state import Step
+from headgate.tasks.sink.state import SinkStep
 
 BUSY = RetriableError("busy")
 
@@ -97,7 +97,7 @@ def test_what_the_engine_has_is_put_before_partitions_go(busy: bool) -> None:
     bench.engine.busy = busy
 
     def revoke() -> None:
-        assert bench.loop.state.step is Step.WORKING
+        assert bench.loop.state.step is SinkStep.WORKING
         bench.engine.run_all()
         bench.engine.busy = False
         bench.consumer.revoke(P0)

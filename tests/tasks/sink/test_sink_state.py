@@ -10,7 +10,7 @@ import pytest
 
 from headgate.api import ConnectError
 from headgate.model import PartitionStart, TopicPartition
-from headgate.tasks.sink.state import STEPS, Flight, Happening, IllegalStep, SinkState, Step
+from headgate.tasks.sink.state import STEPS, Flight, Happening, IllegalStep, SinkState, SinkStep
 
 P0, P1, P2 = (TopicPartition("t", number) for number in range(3))
 FLIGHT = Flight({P0: 8}, 3)
@@ -19,7 +19,7 @@ NONE = SinkState({P0: 5, P1: 0}, {P0: 2, P1: 0}, {P0: 1, P1: 0})
 WORKING = NONE.submitted(FLIGHT)
 PUTTING = WORKING.taken()
 WAITING = PUTTING.waits()
-STATES = {Step.NONE: NONE, Step.WORKING: WORKING, Step.PUTTING: PUTTING, Step.WAITING: WAITING}
+STATES = {SinkStep.NONE: NONE, SinkStep.WORKING: WORKING, SinkStep.PUTTING: PUTTING, SinkStep.WAITING: WAITING}
 
 
 HAPPENINGS: dict[Happening, Callable[[SinkState], SinkState]] = {
@@ -33,25 +33,25 @@ HAPPENINGS: dict[Happening, Callable[[SinkState], SinkState]] = {
 }
 
 ALLOWED = {
-    Step.NONE: {Happening.SUBMIT: Step.WORKING},
-    Step.WORKING: {Happening.SUBMIT: Step.WORKING, Happening.TAKE: Step.PUTTING},
-    Step.PUTTING: {
-        Happening.RETRY: Step.WAITING,
-        Happening.PUT: Step.NONE,
-        Happening.PUT_AND_MORE: Step.WORKING,
+    SinkStep.NONE: {Happening.SUBMIT: SinkStep.WORKING},
+    SinkStep.WORKING: {Happening.SUBMIT: SinkStep.WORKING, Happening.TAKE: SinkStep.PUTTING},
+    SinkStep.PUTTING: {
+        Happening.RETRY: SinkStep.WAITING,
+        Happening.PUT: SinkStep.NONE,
+        Happening.PUT_AND_MORE: SinkStep.WORKING,
     },
-    Step.WAITING: {Happening.AGAIN: Step.PUTTING},
+    SinkStep.WAITING: {Happening.AGAIN: SinkStep.PUTTING},
 }
 """The table once more; and from everywhere, what is under way can be dropped."""
 
 
 @pytest.mark.parametrize(
-    ("step", "happening"), list(itertools.product(Step, Happening)), ids=lambda each: each.value.replace(" ", "_")
+    ("step", "happening"), list(itertools.product(SinkStep, Happening)), ids=lambda each: each.value.replace(" ", "_")
 )
-def test_every_step_and_what_can_happen_then(step: Step, happening: Happening) -> None:
+def test_every_step_and_what_can_happen_then(step: SinkStep, happening: Happening) -> None:
     before = STATES[step]
     assert before.step is step
-    expected = Step.NONE if happening is Happening.DROP else ALLOWED[step].get(happening)
+    expected = SinkStep.NONE if happening is Happening.DROP else ALLOWED[step].get(happening)
     if expected is None:
         with pytest.raises(IllegalStep, match=f"^{happening.value} while {step.value}$"):
             HAPPENINGS[happening](before)
@@ -68,10 +68,10 @@ def test_a_batch_that_was_put_moves_the_positions_and_the_next_one_is_in_front()
     second = Flight({P0: 9, P1: 4}, 2)
     state = WORKING.submitted(second).taken().put()
     assert state.positions == {P0: 8, P1: 0}
-    assert (state.flights, state.step) == ((second,), Step.WORKING)
+    assert (state.flights, state.step) == ((second,), SinkStep.WORKING)
     state = state.taken().put()
     assert state.positions == {P0: 9, P1: 4}
-    assert (state.flights, state.step) == ((), Step.NONE)
+    assert (state.flights, state.step) == ((), SinkStep.NONE)
 
 
 def test_what_was_put_of_partitions_that_went_meanwhile_is_not_remembered() -> None:
@@ -85,7 +85,7 @@ def test_what_was_put_of_partitions_that_went_meanwhile_is_not_remembered() -> N
 )
 def test_what_is_dropped_comes_again_and_was_half_put_if_the_task_had_it(state: SinkState, half: bool) -> None:
     dropped = state.dropped()
-    assert (dropped.flights, dropped.step, dropped.half_put) == ((), Step.NONE, half)
+    assert (dropped.flights, dropped.step, dropped.half_put) == ((), SinkStep.NONE, half)
     assert dropped.positions == NONE.positions
     assert dropped.dropped().half_put is half  # until the task has begun anew
 
