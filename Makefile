@@ -33,7 +33,7 @@ cluster: setup  ## a broker and three workers, one of which is killed; ARGS=--st
 test: setup  ## pure tests, then those with broker and Spark; ARGS="-k pause" chooses
 	@echo "==> test: what needs neither broker nor Spark, then the rest, on a broker of its own"
 	$(BIN)/python -m pytest -n 2 -m "not broker and not spark" $(ARGS)
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m "(broker or spark) and not clusters" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "(broker or spark) and not clusters" $(ARGS)
 
 clusters: setup  ## tests of clusters of worker processes, and of all that may happen to them; ARGS="-k faults" chooses
 	@echo "==> clusters: three workers, and kills, cuts, stuck processes, a broker that goes away"

@@ -91,10 +91,12 @@ class TestOnABroker:
         ensure(admin, [internal(name)], 30)  # it is there, and right
 
     def test_the_brokers_defaults_are_taken_where_it_is_asked_for_them(
-        self, admin: AdminClient, unique: Callable[[str], str]
+        self, admin: AdminClient, unique: Callable[[str], str], eventually: Callable[..., None]
     ) -> None:
         name = unique("defaults")
         ensure(admin, [internal(name, partitions=-1, replication=-1)], 30)
+        # The controller has made it; the broker that is asked may hear of it a moment later.
+        eventually(lambda: name in admin.list_topics(timeout=10).topics)
         assert len(admin.list_topics(timeout=10).topics[name].partitions) >= 1
 
     @pytest.mark.parametrize("policy", ["delete", "compact,delete"])
