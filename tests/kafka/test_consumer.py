@@ -62,6 +62,8 @@ class Client:
             raise KafkaException(KafkaError(self.errors.pop(0)))
 
     def consume(self, most: int, seconds: float) -> list[Message]:
+        # The real one waits that long until it has so many: only of one it is told as soon as it is there.
+        assert seconds == 0 or most == 1, "a single record would wait for others"
         while self.callbacks:
             self.callbacks.pop(0)()
         taken, self.messages = self.messages[:most], self.messages[most:]
@@ -272,3 +274,18 @@ def test_errors_among_the_messages_are_left_out_unless_they_are_fatal(bench: Ben
     bench.client.messages = [Message(7, KafkaError(KafkaError._FATAL, "fenced", fatal=True))]
     with pytest.raises(KafkaException, match="fenced"):
         bench.consumer.fetch(9, 0)
+
+
+def test_who_waits_is_told_of_the_first_record_and_gets_the_others_with_it(bench: Bench) -> None:
+    arrived = [Message(5), Message(6), Message(7)]
+    consume = bench.client.consume
+
+    def later(most: int, seconds: float) -> list[Message]:
+        if seconds:  # they come while it waits
+            bench.client.messages = list(arrived)
+        return consume(most, seconds)
+
+    bench.client.consume = later  # type: ignore[method-assign]
+    fetched = bench.consumer.fetch(10, 0.5)
+    assert fetched is not None
+    assert len(fetched) == 3
