@@ -13,6 +13,9 @@ TaskClass = type[Any]
 Config = Mapping[str, str]
 """A connector or task configuration, as text."""
 
+DEV_CLUSTER: Final = "headgate"
+"""How the ids of clusters begin that `headgate broker` makes: they have one node, and are for trying things out."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class TaskId:
@@ -234,7 +237,8 @@ class NewTopic:
     name: str
     partitions: int = -1
     """-1: as many as the broker gives; likewise of replicas."""
-    replication: int = -1
+    replication: int | None = -1
+    """None: nobody has said. Three, as Kafka Connect has it; where `headgate broker` made the cluster, as it gives."""
     configs: Config = field(default_factory=dict)
 
 

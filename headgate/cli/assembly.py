@@ -14,6 +14,7 @@ from headgate.cli.version import commit
 from headgate.jars.find import find_java
 from headgate.jars.jars import SPARK_KAFKA, cache_folder, fetch
 from headgate.kafka.settings import ClientKind, translate
+from headgate.log import Complaints
 from headgate.rest.app import build_admin_app, build_app
 from headgate.rest.exposition import exposition
 from headgate.rest.loggers import Loggers
@@ -47,6 +48,8 @@ class AnyWorker:
 
     runner: ThreadRunner
     herder: Herder
+    without_kafka = "and what needs it waits"
+    """What comes of it when no broker answers."""
 
     def __init__(self, raw: Mapping[str, str], keys: ConfigDef, default_listener: str) -> None:
         self._began = time.monotonic()
@@ -69,6 +72,7 @@ class AnyWorker:
         )
 
     def _for_herder(self, configs: ConfigStore, statuses: StatusStore, open_offsets: OpenOffsets) -> HerderPorts:
+        complaints = Complaints(log, f"Kafka does not answer, {self.without_kafka}")
         return HerderPorts(
             config=self.config,
             plugins=self.plugins,
@@ -78,7 +82,7 @@ class AnyWorker:
             groups=self._groups,
             runner=self.runner,
             worker_id=self.server.worker_id,
-            cluster_id=lambda: cluster_id(task_spec.admin_config("", {}, self.config)),
+            cluster_id=lambda: cluster_id(task_spec.admin_config("", {}, self.config), complaints.say),
             secrets=self._secrets,
             try_client=lambda kind, config: translate(ClientKind(kind), config),
         )

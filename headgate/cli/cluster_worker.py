@@ -23,7 +23,7 @@ from headgate.runtime.distributed.group import GroupSettings
 from headgate.runtime.distributed.herder import DistributedHerder, GroupPorts
 from headgate.runtime.ports import OffsetStore
 from headgate.storage.transactional_writer import fence
-from headgate.storage.worker_logs import WorkerLogs
+from headgate.storage.worker_logs import WAIT_S, WorkerLogs
 from headgate.tasks.runner import ThreadRunner
 from headgate.tasks.source.offsets import Shared, TaskOffsets
 
@@ -37,6 +37,7 @@ class DistributedWorker(AnyWorker):
     group. `failed` is set, and `problem` says why, when it never will."""
 
     herder: DistributedHerder
+    without_kafka = f"and this worker ends with exit code 2 if it does not within {WAIT_S:.0f} s"
 
     def __init__(self, raw: Mapping[str, str]) -> None:
         super().__init__(raw, DISTRIBUTED, EVERYWHERE)

@@ -37,6 +37,7 @@ class ConnectorFile:
 
 def read_connector(path: Path | str) -> ConnectorFile:
     """Raises FileError."""
+    path = Path(path).absolute()
     text = _text(path)
     if not text.strip():
         raise FileError(f"The connector file '{path}' is empty")
@@ -54,6 +55,7 @@ def read_connector(path: Path | str) -> ConnectorFile:
 def read_properties(path: Path | str, warnings: list[str] | None = None) -> dict[str, str]:
     """A worker file. Of a key that is given twice the last value counts, as in Java, and `warnings` gets a line that
     says so. Raises FileError."""
+    path = Path(path).absolute()
     properties, repeated = _properties(path, _text(path))
     if warnings is not None:
         warnings.extend(repeated)

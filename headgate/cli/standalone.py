@@ -29,6 +29,7 @@ Without a worker file, or without bootstrap.servers in it, a broker of its own i
 --data. The REST API is at http://127.0.0.1:8083 unless the worker file's `listeners` says otherwise.
 
   headgate standalone                                          a broker, a worker, nothing else needed
+  headgate standalone --plugin-path plugins                    the same, with connectors of your own
   headgate standalone worker.properties source.json sink.properties
 """
 
@@ -42,9 +43,16 @@ def parser(program: str) -> argparse.ArgumentParser:
     )
     made.add_argument("worker", nargs="?", metavar="worker.properties", help="the worker's configuration")
     made.add_argument("connectors", nargs="*", metavar="connector", help="files of connectors to create")
-    made.add_argument("--data", type=Path, default=Path("headgate-data"), help="folder of the broker started here")
+    made.add_argument(
+        "--plugin-path", metavar="DIR", help="folder of plugins; wins over plugin.path of the worker file"
+    )
+    made.add_argument("--data", type=_absolute, default="headgate-data", help="folder of the broker started here")
     made.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
     return made
+
+
+def _absolute(folder: str) -> Path:
+    return Path(folder).absolute()
 
 
 def main(argv: Sequence[str] | None = None, program: str = "headgate standalone") -> int:
@@ -58,7 +66,7 @@ def main(argv: Sequence[str] | None = None, program: str = "headgate standalone"
         return fail(str(error), CONNECTOR_FAILED)
     with ExitStack() as opened:
         try:
-            raw = _worker_settings(worker_file, arguments.data, opened)
+            raw = _worker_settings(worker_file, arguments.plugin_path, arguments.data, opened)
         except Exception as error:
             return fail(str(error))
         return _run(raw, connectors, stop)
@@ -99,7 +107,7 @@ def _sort(worker: str | None, connectors: list[str]) -> tuple[str | None, list[s
     return worker, connectors
 
 
-def _worker_settings(file: str | None, data: Path, opened: ExitStack) -> dict[str, str]:
+def _worker_settings(file: str | None, plugin_path: str | None, data: Path, opened: ExitStack) -> dict[str, str]:
     from headgate.cli.assembly import defaults_without_file
 
     if file is None:
@@ -107,6 +115,8 @@ def _worker_settings(file: str | None, data: Path, opened: ExitStack) -> dict[st
         log.info("No worker file: converters and flush interval as in Apache's sample, offsets in %s", data)
     else:
         raw = read_worker_file(file)
+    if plugin_path is not None:
+        raw["plugin.path"] = plugin_path
     if not raw.get("bootstrap.servers", "").strip():
         raw["bootstrap.servers"] = _start_broker(data, opened)
     return raw

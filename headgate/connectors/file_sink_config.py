@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -35,14 +36,14 @@ _NO_FOLDER: Final = "exactly.once needs a folder to write to"
 @dataclass(frozen=True, slots=True)
 class FileSinkConfig:
     file: str | None
-    """None: standard output."""
+    """Absolute, as errors show it; None: standard output."""
     exactly_once: bool
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> FileSinkConfig:
         """Raises ConfigError."""
         parsed = CONFIG.parse(config)
-        made = cls(parsed[FILE] or None, bool(parsed[EXACTLY_ONCE]))
+        made = cls(os.path.join(os.getcwd(), parsed[FILE]) if parsed[FILE] else None, bool(parsed[EXACTLY_ONCE]))
         if made.exactly_once and made.file is None:
             raise ConfigError.invalid(FILE, parsed[FILE], _NO_FOLDER)
         return made

@@ -32,6 +32,9 @@ _LONGEST_LINE: Final = (1 << 31) - _BLOCK
 """What fits into one Arrow string."""
 _IDLE_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.1
+_QUIET_SECONDS: Final = 5.0
+_QUIET_LOOK_SECONDS: Final = 0.5
+"""A file that has given nothing for so long is looked at less often: a hundred of them would keep a worker busy."""
 _LONG: Final = 1 << 63
 
 CONFIG: Final = ConfigDef(
@@ -71,10 +74,13 @@ class FileStreamSourceTask(SourceTask):
         self._input: _File | _StandardInput | None = None
         self._missing = False
         self._complaint: str | None = None
+        self._last_lines = time.monotonic()
 
     def start(self, config: Mapping[str, str]) -> None:
         self._config = FileSourceConfig.of(config)
         self._partition = {FILENAME: self._config.file} if self._config.file else None
+        # Offsets have the name as it was given, as Apache's have; people are told which file that is.
+        self._path = os.path.join(os.getcwd(), self._config.file) if self._config.file else None
         self._position = self._stored_position()
         self._lines = LineBuffer()
 
@@ -87,9 +93,11 @@ class FileStreamSourceTask(SourceTask):
                 return None
             deadline = time.monotonic() + _IDLE_SECONDS
             while not self._read_lines():
-                if self._stop.wait(_LOOK_SECONDS) or time.monotonic() >= deadline:
+                quiet = time.monotonic() - self._last_lines >= _QUIET_SECONDS
+                if self._stop.wait(_QUIET_LOOK_SECONDS if quiet else _LOOK_SECONDS) or time.monotonic() >= deadline:
                     self._complain()
                     return None
+            self._last_lines = time.monotonic()
             return self._next_table()
 
     def stop_requested(self) -> None:
@@ -111,7 +119,7 @@ class FileStreamSourceTask(SourceTask):
             return 0
         if type(position) is not int or not 0 <= position < _LONG:
             raise ConnectError(
-                f"The stored offset of file {self._config.file} is no place in a file: {POSITION} is {position!r}"
+                f"The stored offset of file {self._path} is no place in a file: {POSITION} is {position!r}"
             )
         return position
 
@@ -119,18 +127,18 @@ class FileStreamSourceTask(SourceTask):
         """Whether there is something to read from; opens it if need be."""
         if self._input is not None:
             return True
-        if self._config.file is None:
+        if self._path is None:
             self._input = _StandardInput()
             return True
         try:
-            self._input = _File(self._config.file, self._position)
+            self._input = _File(self._path, self._position)
         except FileNotFoundError:
             if not self._missing:
-                log.warning("File %s does not exist: looking for it every second.", self._config.file)
+                log.warning("File %s does not exist: looking for it every second.", self._path)
             self._missing = True
             return False
         if self._missing:
-            log.info("File %s is there now.", self._config.file)
+            log.info("File %s is there now.", self._path)
         return True
 
     def _read_lines(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Final
 import javaproperties
 
 from headgate.dev.ports import HOST
+from headgate.model import DEV_CLUSTER
 
 # What follows from the arguments of `Broker`; changing it behind its back would make it lie about address or data.
 OWNED: Final = frozenset(
@@ -120,9 +121,9 @@ def write_log4j2_properties(path: Path) -> None:
 
 
 def new_cluster_id() -> str:
-    """A random id in Kafka's way of writing one."""
-    # Kafka's tools take an id with a dash in front for an option.
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "_")
+    """A random id in Kafka's way of writing one, by which the cluster is known as ours."""
+    made = base64.urlsafe_b64decode(DEV_CLUSTER) + uuid.uuid4().bytes
+    return base64.urlsafe_b64encode(made[:16]).decode().rstrip("=")
 
 
 def read_cluster_id(log_dir: Path) -> str | None:

@@ -13,11 +13,12 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from headgate.kafka.admin_clients import wait
 from headgate.kafka.asking import NOT_YET, Asker, passes
-from headgate.model import NewTopic
+from headgate.model import DEV_CLUSTER, NewTopic
 
 __all__ = ["NewTopic", "TopicAdmin", "TopicError", "TopicRefused", "TopicUnanswered"]
 
 _ANSWER_S: Final = 10.0
+_USUAL_REPLICAS: Final = 3
 
 
 class TopicError(Exception):
@@ -70,7 +71,7 @@ class TopicAdmin:
     def create(self, *topics: NewTopic) -> list[str]:
         """The names of those that were missing and have been made: somebody else may be quicker."""
         wanted = {
-            each.name: native.NewTopic(each.name, each.partitions, each.replication, config=dict(each.configs))
+            each.name: native.NewTopic(each.name, each.partitions, self._replicas(each), config=dict(each.configs))
             for each in topics
         }
         return self._made(wanted, "create_topics", KafkaError.TOPIC_ALREADY_EXISTS)
@@ -79,6 +80,12 @@ class TopicAdmin:
         """So that each has so many partitions. The names of those that had fewer."""
         wanted = {name: native.NewPartitions(name, count) for name, count in topics.items()}
         return self._made(wanted, "create_partitions", KafkaError.INVALID_PARTITIONS)
+
+    def _replicas(self, topic: NewTopic) -> int:
+        if topic.replication is not None:
+            return topic.replication
+        found = self._ask(topic.name, lambda: self._client().describe_cluster(request_timeout=_ANSWER_S))
+        return -1 if (found.cluster_id or "").startswith(DEV_CLUSTER) else _USUAL_REPLICAS
 
     def _made(self, wanted: Mapping[str, Any], call: str, fine: int) -> list[str]:
         """All in one request; what passes is asked for again, each by itself. `fine`: it was there before."""

@@ -23,7 +23,8 @@ class ErrorPolicy:
     log_records: bool = False
     dead_letter_topic: str = ""
     """Empty: dead letters are not kept."""
-    dead_letter_replication: int = 3
+    dead_letter_replication: int | None = None
+    """None: see NewTopic."""
     dead_letter_headers: bool = False
 
     @classmethod
@@ -33,6 +34,7 @@ class ErrorPolicy:
         def read(key: str, default: str) -> str:
             return errors.get(f"errors.{key}", default).strip()
 
+        factor = read("deadletterqueue.topic.replication.factor", "")
         return cls(
             retry_timeout_ms=int(read("retry.timeout", "0")),
             retry_delay_max_ms=int(read("retry.delay.max.ms", "60000")),
@@ -40,7 +42,7 @@ class ErrorPolicy:
             log=read("log.enable", "false").lower() == "true",
             log_records=read("log.include.messages", "false").lower() == "true",
             dead_letter_topic=read("deadletterqueue.topic.name", ""),
-            dead_letter_replication=int(read("deadletterqueue.topic.replication.factor", "3")),
+            dead_letter_replication=int(factor) if factor else None,
             dead_letter_headers=read("deadletterqueue.context.headers.enable", "false").lower() == "true",
         )
 

@@ -45,7 +45,8 @@ class InternalTopic:
     holds: str
     partitions: int
     """-1: as many as the broker gives."""
-    replication: int
+    replication: int | None
+    """None: see NewTopic."""
     configs: Config = field(default_factory=dict)
     single: bool = False
     """Whether it must have exactly one partition."""
@@ -95,7 +96,8 @@ def _topic(worker: Config, prefix: str, holds: str, partitions: int) -> Internal
     name = given.pop("topic", "").strip()
     if not name:
         raise InternalTopicError(f"{begin}topic must name the topic of the {holds}.")
-    replication = _number(f"{begin}replication.factor", given.pop("replication.factor", "3"))
+    factor = given.pop("replication.factor", None)
+    replication = None if factor is None else _number(f"{begin}replication.factor", factor)
     asked = given.pop("partitions", None)
     single = partitions == 1
     if single and asked is not None:
@@ -157,5 +159,9 @@ def _told(topic: InternalTopic, what: str, otherwise: str) -> Iterator[None]:
     except TopicError as error:
         if error.code not in _NOT_ALLOWED:
             named = f"topic '{topic.name}', named by '{topic.property}'"
-            raise InternalTopicError(f"Kafka did not {what} {named}: {error}.") from error
+            # A connector's own topic of offsets has as many replicas as the worker's.
+            key = f"{topic.property.removesuffix('topic').replace('offsets', 'offset')}replication.factor"
+            few = error.code == KafkaError.INVALID_REPLICATION_FACTOR
+            hint = f" Set {key} to no more than there are brokers, or to -1 for their default." if few else ""
+            raise InternalTopicError(f"Kafka did not {what} {named}: {error}.{hint}") from error
         _log.info("Topic %s %s: %s", topic.name, otherwise, error)

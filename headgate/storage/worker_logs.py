@@ -21,6 +21,9 @@ from headgate.storage.transactional_writer import TransactionalWriter
 
 _BOOTSTRAP: Final = "bootstrap.servers"
 
+_SOON_S: Final = 4.0
+WAIT_S: Final = 120.0
+"""How long a worker that starts waits for Kafka."""
 
 class WorkerLogs:
     """Nothing is asked of Kafka before `start`. `close` ends all of it."""
@@ -55,7 +58,7 @@ class WorkerLogs:
             TopicWriter(topics.offsets.name, offsets),
         )
 
-    def start(self, on_change: OnChange | None = None, timeout: float = 120.0) -> None:
+    def start(self, on_change: OnChange | None = None, timeout: float = WAIT_S) -> None:
         """Makes missing topics, checks the others, and reads all three. Raises InternalTopicError, ReadTimeout, and is
         closed then."""
         deadline = time.monotonic() + timeout

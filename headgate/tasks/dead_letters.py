@@ -71,11 +71,13 @@ def producer_config(spec: TaskSpec) -> Config:
     return config
 
 
-def ensure_topic(admin: TopicAdmin, topic: str, replication: int) -> None:
+def ensure_topic(admin: TopicAdmin, topic: str, replication: int | None) -> None:
     """Raises ConnectError when it is not there and cannot be created."""
     try:
         if not admin.exists(topic):
             log.info("Topic %s for dead letters does not exist and is created", topic)
             admin.create(NewTopic(topic, 1, replication))
     except Exception as error:
-        raise ConnectError(f"Could not initialize dead letter queue with topic={topic}") from error
+        key = "errors.deadletterqueue.topic.replication.factor"
+        hint = f". Set {key} to no more than there are brokers" if "REPLICATION_FACTOR" in str(error) else ""
+        raise ConnectError(f"Could not initialize dead letter queue with topic={topic}: {error}{hint}") from error

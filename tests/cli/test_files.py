@@ -234,6 +234,13 @@ class TestFilesThatCannotBeRead:
         with pytest.raises(FileError, match=f"^The file '{file}' does not exist$"):
             reader(file)
 
+    def test_a_relative_name_is_shown_absolute(
+        self, tmp_path: Path, reader: Reader, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(FileError, match=f"^The file '{tmp_path}/none' does not exist$"):
+            reader("none")
+
     def test_a_folder(self, tmp_path: Path, reader: Reader) -> None:
         with pytest.raises(FileError, match=f"^'{tmp_path}' is a folder, not a file$"):
             reader(tmp_path)

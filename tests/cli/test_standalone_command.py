@@ -159,10 +159,16 @@ def test_without_a_worker_file_a_broker_is_started_and_said_so(start: Callable[.
         taken = probe.connect_ex(("127.0.0.1", 8083)) == 0
     if taken:
         pytest.skip("port 8083, which is the default that this test is about, is in use on this machine")
-    process = start("connector.json")
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "own.py").write_text(
+        "from headgate.connectors.file_source import FileStreamSourceConnector\n"
+        "class Own(FileStreamSourceConnector): aliases = ()\n"
+    )
+    process = start("--plugin-path", "plugins", "connector.json")
     client = process.client()
     assert client.url == "http://127.0.0.1:8083"
-    assert "starting a broker of our own" in process.text
+    assert "own.Own" in {each["class"] for each in client.call("GET", "/connector-plugins", 200)}
+    assert f"starting a broker of our own, data kept in {tmp_path}/headgate-data/broker" in process.text
     await_(lambda: client.states("in") == ("RUNNING", ["RUNNING"]), "the connector", 60)
     await_(lambda: client.call("GET", "/", 200)["kafka_cluster_id"], "the cluster's id")
     await_(lambda: client.http.get("/connectors/in/topics").json()["in"]["topics"] == ["topic"], "a record")
@@ -171,6 +177,15 @@ def test_without_a_worker_file_a_broker_is_started_and_said_so(start: Callable[.
 
 
 # --- what can be wrong ------------------------------------------------------------------------------------------------
+
+RIGHT = (
+    "bootstrap.servers=127.0.0.1:1\n"
+    "key.converter=org.apache.kafka.connect.storage.StringConverter\n"
+    "value.converter=org.apache.kafka.connect.storage.StringConverter\n"
+    "offset.storage.file.filename=offsets\n"
+    "offset.flush.interval.ms=60000\n"
+    "listeners=http://127.0.0.1:0\n"
+)
 
 
 @pytest.mark.broker
@@ -183,6 +198,16 @@ def test_a_port_in_use_is_one_sentence(start: Callable[..., Process], worker_fil
     assert f"127.0.0.1:{port}" in process.text
     assert "listeners" in process.text
     assert "Traceback" not in process.text
+
+
+@pytest.mark.spark
+def test_a_broker_that_is_not_there_is_named_at_once(start: Callable[..., Process], tmp_path: Path) -> None:
+    (tmp_path / "worker.properties").write_text(RIGHT)
+    process = start("worker.properties")
+    process.client()
+    said = "Kafka does not answer, and what needs it waits: 127.0.0.1:1 (127.0.0.1:1/bootstrap: Connect to"
+    await_(lambda: said in process.text, "the address", 5)
+    assert process.end() == 0
 
 
 @pytest.mark.broker
@@ -207,17 +232,9 @@ def test_a_typo_in_the_worker_file_is_named(start: Callable[..., Process], worke
 def test_a_wrong_worker_file_is_one_sentence_and_exit_2(
     start: Callable[..., Process], tmp_path: Path, change: tuple[str, str], text: str
 ) -> None:
-    right = (
-        "bootstrap.servers=127.0.0.1:1\n"
-        "key.converter=org.apache.kafka.connect.storage.StringConverter\n"
-        "value.converter=org.apache.kafka.connect.storage.StringConverter\n"
-        f"offset.storage.file.filename={tmp_path / 'offsets'}\n"
-        "offset.flush.interval.ms=60000\n"
-        "listeners=http://127.0.0.1:0\n"
-    )
-    assert change[0] in right
+    assert change[0] in RIGHT
     file = tmp_path / "worker.properties"
-    file.write_text(right.replace(*change))
+    file.write_text(RIGHT.replace(*change))
     process = start(str(file))
     assert _ended(process) == 2
     assert text in process.text

@@ -167,6 +167,16 @@ def test_a_file_that_cannot_be_opened_fails_the_task_with_name_and_reason(
     assert str(raised.value) == f"Cannot write to file {file}: {reason}"
 
 
+def test_a_relative_file_is_shown_absolute(tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConnectError, match=f"^Cannot write to file {tmp_path}/no/such: "):
+        start("no/such")
+    (tmp_path / "taken").touch()
+    exactly_once = {"file": "taken", "exactly.once": "true"}
+    with pytest.raises(ConnectError, match=f"^Cannot write to folder {tmp_path}/taken: "):
+        FileStreamSinkConnector().alter_offsets(exactly_once, {TopicPartition("t", 0): 1})
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_fails_the_put_with_name_and_reason(start: Start) -> None:
     with pytest.raises(ConnectError) as raised:

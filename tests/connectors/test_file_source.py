@@ -296,6 +296,19 @@ def open_files() -> set[str]:
     return found
 
 
+def test_a_relative_file_is_shown_absolute_and_its_offsets_have_the_name_that_was_given(
+    tmp_path: Path, start: Start, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    task = at_once(start("f"))
+    assert task.poll() is None
+    assert caplog.messages == [f"File {tmp_path / 'f'} does not exist: looking for it every second."]
+    Path("f").write_bytes(b"a\n")
+    found = task.poll()
+    assert isinstance(found, SourceTable)
+    assert found.source_partition == {"filename": "f"}
+
+
 def test_a_missing_file_is_waited_for_and_mentioned_once(
     tmp_path: Path, start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -58,8 +58,11 @@ def test_topics_that_must_not_be_used(lonely: Cluster, broker: Broker, unique: C
 
 
 def test_a_worker_without_kafka_says_what_it_waits_for(lonely: Cluster) -> None:
-    worker = lonely.add(bootstrap_servers=f"127.0.0.1:{free_port()}")
+    nowhere = f"127.0.0.1:{free_port()}"
+    worker = lonely.add(bootstrap_servers=nowhere)
     await_(worker.answers, "REST answers")
+    said = f"Kafka does not answer, and this worker ends with exit code 2 if it does not within 120 s: {nowhere} ("
+    await_(lambda: said in worker.log.read_text(), "the address", 5)
     health = worker.http.get("/health")
     assert health.status_code == 503
     assert health.json()["status"] == "starting"

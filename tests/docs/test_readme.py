@@ -141,9 +141,17 @@ def test_the_scripts_are_installed() -> None:
         assert re.search(rf"^{script} = ", text, re.MULTILINE), f"{script} is no script of the package"
 
 
+def test_headgate_gets_on_the_path_by_what_the_page_says() -> None:
+    """Before anything is run by that name."""
+    names = [command[0] for command in SHELL]
+    assert SHELL.index(["make", "setup"]) < names.index(".") < names.index("headgate")
+    (activated,) = [command[1:] for command in SHELL if command[0] == "."]
+    assert f"VENV := {Path(*activated).parents[1]}\n" in (ROOT / "Makefile").read_text()
+
+
 def test_the_targets_of_make_exist() -> None:
     targets = {command[1] for command in SHELL if command[0] == "make"}
-    assert targets == {"quickstart", "cluster", "test"}
+    assert targets == {"setup", "quickstart", "cluster", "test"}
     makefile = ROOT / "Makefile"
     assert makefile.is_file(), "README shows make, but there is no Makefile"
     for target in targets:
@@ -151,7 +159,7 @@ def test_the_targets_of_make_exist() -> None:
 
 
 def test_every_command_of_the_page_is_looked_at() -> None:
-    known = {"make", "headgate", "connect-standalone", "curl", "printf"}
+    known = {"make", ".", "headgate", "connect-standalone", "curl", "printf"}
     assert {command[0] for command in SHELL} <= known
 
 

@@ -33,7 +33,6 @@ class Dead:
     def config(self) -> dict[str, str]:
         return {
             "errors.deadletterqueue.topic.name": self.topic,
-            "errors.deadletterqueue.topic.replication.factor": "1",
             "errors.deadletterqueue.context.headers.enable": "true",
         }
 
@@ -346,6 +345,7 @@ def test_a_queue_that_cannot_be_made_fails_the_task(client: Client, dead: Dead, 
         trace = client.await_states(f"{name}-{kind}", "RUNNING", "FAILED")["tasks"][0]["trace"]
         assert f"Could not initialize dead letter queue with topic={dead.topic}" in trace
 
+        assert "Set errors.deadletterqueue.topic.replication.factor to" in trace
 
 def test_no_offset_is_committed_before_its_dead_letter_is_acknowledged(
     client: Client, dead: Dead, producer: Producer, name: str, topic: str, tmp_path: Path

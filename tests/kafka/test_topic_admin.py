@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,17 +25,25 @@ FORBIDDEN, ENOUGH = KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.INVALID_PA
 class Client:
     """An admin client that answers as it was told, question by question: a code for a topic, or 0."""
 
-    def __init__(self, *answers: dict[str, int]) -> None:
+    def __init__(self, *answers: dict[str, int], cluster: str | None = None) -> None:
         self.answers = list(answers)
+        self.cluster = cluster
+        self.replicas: list[int] = []
         self.asked: list[tuple[str, ...]] = []
 
     def poll(self, _: float) -> None: ...
 
     def create_topics(self, topics: list[Any], request_timeout: float) -> dict[str, Future[None]]:
         self.asked.append(tuple(each.topic for each in topics))
+        self.replicas += [getattr(each, "replication_factor", 0) for each in topics]
         return {name: _answer(code) for name, code in self.answers.pop(0).items()}
 
     create_partitions = create_topics
+
+    def describe_cluster(self, request_timeout: float) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(SimpleNamespace(cluster_id=self.cluster))
+        return future
 
 
 def _answer(code: int) -> Future[None]:
@@ -74,6 +83,17 @@ class TestOnPaper:
     def test_a_topic_that_has_grown_is_fine(self) -> None:
         client = Client({"a": 0, "b": ENOUGH})
         assert admin(client).grow({"a": 4, "b": 4}) == ["a"]
+
+    @pytest.mark.parametrize(
+        ("cluster", "replication", "asked_for"),
+        [("headgateTMjK", None, -1), ("headgateTMjK", 3, 3), ("4L6g3nShT-eMCtK--X86sw", None, 3), (None, None, 3)],
+    )
+    def test_three_replicas_unless_it_is_set_or_a_cluster_of_headgate(
+        self, cluster: str | None, replication: int | None, asked_for: int
+    ) -> None:
+        client = Client({"a": 0}, cluster=cluster)
+        admin(client).create(NewTopic("a", 1, replication))
+        assert client.replicas == [asked_for]
 
     def test_nobody_is_asked_for_nothing(self) -> None:
         assert admin(None).create() == admin(None).grow({}) == []

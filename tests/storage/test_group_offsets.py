@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -176,11 +177,21 @@ class TestWithoutBroker:
         groups.close()
         gc.collect()
 
-    def test_no_cluster_no_id(self, caplog: pytest.LogCaptureFixture) -> None:
-        caplog.set_level(logging.CRITICAL + 1)
+    def test_no_cluster_no_id_and_its_address_is_said_at_once(self) -> None:
+        said: list[str] = []
         began = time.monotonic()
-        assert cluster_id(NOWHERE, timeout=0.5) is None
-        assert time.monotonic() - began < 3
+        assert cluster_id(NOWHERE, said.append) is None
+        assert time.monotonic() - began < 3  # it refuses: nobody waits for its answer
+        assert said[0].startswith(
+            "127.0.0.1:1 (127.0.0.1:1/bootstrap: Connect to ipv4#127.0.0.1:1 failed: Connection ref"
+        )
+
+    def test_an_address_that_takes_no_notice_is_said_too(self) -> None:
+        said: list[str] = []
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            address = f"127.0.0.1:{silent.getsockname()[1]}"
+            assert cluster_id({"bootstrap.servers": address}, said.append, timeout=0.5) is None
+        assert said == [f"{address} (Local: Timed out)"]
 
     def test_a_configuration_that_cannot_be_done_says_what_to_use_instead(
         self, groups: KafkaGroupOffsets, tmp_path: Path

@@ -19,11 +19,12 @@ FILE = {"config.storage.topic": "c", "offset.storage.topic": "o", "status.storag
 
 class TestKeys:
     def test_the_defaults_are_apaches(self) -> None:
+        """But for replicas: see `test_topic_admin.py`."""
         topics = InternalTopics.of(FILE)
         assert [(each.name, each.partitions, each.replication) for each in topics.all()] == [
-            ("c", 1, 3),
-            ("o", 25, 3),
-            ("s", 5, 3),
+            ("c", 1, None),
+            ("o", 25, None),
+            ("s", 5, None),
         ]
         assert [each.single for each in topics.all()] == [True, False, False]
 
@@ -126,10 +127,19 @@ class TestOnABroker:
             " order to guarantee consistency of connector configurations, but found 3 partitions."
         )
 
+    def test_one_node_of_headgate_need_not_be_told_how_many_replicas_it_has(
+        self, admin: AdminClient, unique: Callable[[str], str], eventually: Callable[..., None]
+    ) -> None:
+        name = unique("unsaid")
+        ensure(admin, [internal(name, replication=None)], 30)
+        eventually(lambda: name in admin.list_topics(timeout=10).topics)
+        assert len(admin.list_topics(timeout=10).topics[name].partitions[0].replicas) == 1
+
     def test_what_the_broker_cannot_do_is_told_in_its_words(
         self, admin: AdminClient, unique: Callable[[str], str]
     ) -> None:
-        with pytest.raises(InternalTopicError, match=r"did not create topic 'lonely-\d+'.*INVALID_REPLICATION_FACTOR"):
+        few = r"create topic 'lonely-\d+'.*INVALID_REPLICATION_FACTOR.*Set status\.storage\.replication\.factor to"
+        with pytest.raises(InternalTopicError, match=few):
             ensure(admin, [internal(unique("lonely"), replication=3)], 30)
         with pytest.raises(InternalTopicError, match=r"did not create topic.*INVALID_CONFIG"):
             ensure(admin, [internal(unique("odd"), configs={"no.such.setting": "1"})], 30)
