@@ -22,6 +22,7 @@ from headgate.api.config import (
     Width,
     all_of,
     at_least,
+    java_regex,
     no_duplicates,
     non_empty,
     one_of,
@@ -58,5 +59,5 @@ __all__ = [
     "SinkConnector", "SinkRecord", "SinkTask", "SinkTaskContext", "SourceConnector", "SourceConnectorContext",
     "SourceRecord", "SourceTable", "SourceTask", "SourceTaskContext", "Struct", "TableSinkTask", "Task",
     "TopicPartition", "TransactionContext", "Transform", "UnsupportedOperation", "Width", "all_of", "at_least",
-    "no_duplicates", "non_empty", "one_of", "one_of_any_case", "valid_regex",
+    "java_regex", "no_duplicates", "non_empty", "one_of", "one_of_any_case", "valid_regex",
 ]  # fmt: skip

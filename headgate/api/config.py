@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, Final
 
 from headgate.api.errors import ConfigError
+from headgate.java.regex import RegexError, compiled
 
 
 class Type(Enum):
@@ -328,6 +329,14 @@ def valid_regex(name: str, value: Any) -> None:
         re.compile(value or "")
     except re.error as error:
         raise ConfigError.invalid(name, value, f"Invalid regular expression: {error}") from None
+
+
+def java_regex(name: str, value: Any) -> None:
+    """In Java's dialect, which Kafka's own keys are written in."""
+    try:
+        compiled(value or "")
+    except RegexError as error:
+        raise ConfigError.invalid(name, value, f"Invalid regex: {error}") from None
 
 
 def or_null(validator: Validator) -> Validator:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 _CLASSES: Final[Mapping[str, str]] = {
@@ -30,6 +31,7 @@ class RegexError(ValueError):
     """No regular expression, or no replacement for what it matches; the message says why."""
 
 
+@lru_cache(1000)
 def compiled(pattern: str) -> re.Pattern[str]:
     """Raises RegexError."""
     try:
@@ -41,28 +43,48 @@ def compiled(pattern: str) -> re.Pattern[str]:
 def _translated(pattern: str) -> str:
     out: list[str] = []
     at = 0
-    in_class = False
     while at < len(pattern):
-        char, rest = pattern[at], pattern[at:]
-        taken = 1
-        if char == "\\":
-            piece, taken = _escape(rest, in_class)
-        elif in_class:
-            if char == "[" or rest.startswith("&&"):
-                raise re.error("classes within classes and && are not supported here", pattern, at)
-            in_class = char != "]"
-            piece = rf"\{char}" if char in "&|~" else char
-        elif char == "[":
-            in_class = True
-            taken = 2 if rest.startswith("[^") else 1
-            piece = rest[:taken]
+        rest = pattern[at:]
+        piece, taken = rest[0], 1
+        if piece == "\\":
+            piece, taken = _escape(rest, in_class=False)
+        elif piece == "[":
+            piece, taken = _class(rest)
         elif re.match(r"\(\?<[a-zA-Z]", rest):
             piece, taken = "(?P<", 3
-        else:
-            piece = char
         out.append(piece)
         at += taken
     return "".join(out)
+
+
+def _class(rest: str) -> tuple[str, int]:
+    """What stands for the class at the start, and how long that is. Python's hold no others and know no `&&`, but
+    one that does is a choice between classes, where others may have to match too."""
+    start = at = 2 if rest.startswith("[^") else 1
+    joined: list[list[str]] = [["["]]
+    """By `&&`: of each, the beginning of a class and then the classes beside it."""
+    while at == start or not rest.startswith("]", at):
+        found = rest[at : at + 1]
+        taken = 1
+        if not found:
+            raise re.error("unterminated character set")
+        if rest.startswith("&&", at):
+            joined.append(["["])
+            taken = 2
+        elif found in "[\\":
+            piece, taken = _class(rest[at:]) if found == "[" else _escape(rest[at:], in_class=True)
+            if piece.startswith(("[", "(")):
+                joined[-1].append(piece)
+            else:
+                joined[-1][0] += piece
+        else:
+            joined[-1][0] += rf"\{found}" if found in "&|~]" else found
+        at += taken
+    if joined == [joined[0][:1]]:
+        return f"{rest[:start]}{joined[0][0][1:]}]", at + 1
+    unions = ["|".join([f"{first}]", *others] if first != "[" else others) for first, *others in joined]
+    both = "".join(f"(?={each})" for each in unions[:-1]) + f"(?:{unions[-1]})"
+    return (rf"(?:(?!{both})[\s\S])" if start == 2 else f"(?:{both})"), at + 1
 
 
 def _escape(rest: str, in_class: bool) -> tuple[str, int]:
@@ -72,9 +94,11 @@ def _escape(rest: str, in_class: bool) -> tuple[str, int]:
         return re.escape(quoted), 2 + len(quoted) + len(end)
     if found := _PROPERTY.match(rest):
         content = _CLASSES.get(found[2] or found[3])
-        if content is None or (in_class and found[1] == "P"):
+        if content is None:
             raise re.error(f"{found[0]} is not supported here")
-        return (content if in_class else f"[{'^' if found[1] == 'P' else ''}{content}]"), found.end()
+        return (
+            content if in_class and found[1] == "p" else f"[{'^' if found[1] == 'P' else ''}{content}]"
+        ), found.end()
     if found := re.match(r"\\k<(\w+)>", rest):
         return f"(?P={found[1]})", found.end()
     if not in_class and rest[1:2] in _OTHER_ESCAPES:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Native
 
+from headgate.java.regex import compiled
 from headgate.kafka.asking import NOT_YET, Asker
 from headgate.kafka.messages import Messages
 from headgate.kafka.settings import QUIET, ClientKind, translate
@@ -37,6 +38,8 @@ _FAST: Final = {
 packets wait, as Java's client does not."""
 _METADATA_MS: Final = 300_000
 """Java's default of metadata.max.age.ms: how often topics that match a pattern are looked for."""
+_INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""The topics that brokers say are their own: no pattern means them."""
 
 
 class GroupConsumer:
@@ -70,7 +73,7 @@ class GroupConsumer:
 
     def subscribe(self, topics: Sequence[str], pattern: str | None) -> None:
         """To these topics, or to those that the pattern matches, now and later."""
-        self._pattern = re.compile(pattern) if pattern else None
+        self._pattern = compiled(pattern) if pattern else None
         if self._pattern is None:
             self._subscribe(topics)
         else:
@@ -78,6 +81,9 @@ class GroupConsumer:
 
     def _subscribe(self, topics: Sequence[str]) -> None:
         self._subscribed = tuple(topics)
+        if not topics:
+            self._consumer.unsubscribe()  # librdkafka takes no empty list
+            return
         self._consumer.subscribe(
             list(topics), on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
         )
@@ -90,10 +96,11 @@ class GroupConsumer:
             known = self._consumer.list_topics(timeout=_ASK_S).topics
         except KafkaException as error:
             log.warning("Topics could not be listed, will try again: %s", error.args[0].str())
+            self._next_refresh = time.monotonic() + min(_ASK_S, self._refresh_s)
             return
-        found = sorted(topic for topic in known if self._pattern.fullmatch(topic) and not topic.startswith("__"))
-        if found and tuple(found) != self._subscribed:
-            log.info("The pattern matches %s", ", ".join(found))
+        found = tuple(topic for topic in sorted(known.keys() - _INTERNAL) if self._pattern.fullmatch(topic))
+        if found != self._subscribed:
+            log.info("The pattern matches %s", ", ".join(found) or "no topic")
             self._subscribe(found)
 
     def fetch(self, most: int, seconds: float) -> Messages | None:

@@ -25,6 +25,7 @@ from headgate.runtime.config.connector_config import (
     CONNECTOR_CLASS,
     CONVERTERS,
     OFFSETS_TOPIC,
+    TOPICS_REGEX,
     aliases,
     with_prefix,
 )
@@ -170,8 +171,10 @@ def consumer_config(task: TaskId, config: Config, worker: WorkerConfig) -> Confi
         "group.id": f"{SINK_GROUP_PREFIX}{task.connector}",
         "enable.auto.commit": "false",
         "auto.offset.reset": "earliest",
-        **worker.prefixed("consumer."),
-        **with_prefix(config, "consumer.override."),
+        # A pattern means topics that are there: to ask for one that was deleted is not to make it anew.
+        **({"allow.auto.create.topics": "false"} if config.get(TOPICS_REGEX) else {}),
+        **given,
+        **_session(given, worker.session_timeout_ms),
     }
 
 

@@ -85,6 +85,7 @@ def test_topics_by_name_or_by_pattern_without_those_that_are_excluded() -> None:
     assert Selection(("a", "c", "zz")).of(known) == ["a", "c"]
     assert Selection(("a", "c", "zz")).missing(known) == ["zz"]
     assert Selection(pattern="a.*|b").of(known) == ["a", "ab", "b"]
+    assert Selection(pattern=r"\p{Alpha}", exclude=("(?<x>a)",)).of(known) == ["b", "c"]
     assert Selection(pattern=".*", exclude=("a.", "c")).of(known) == ["a", "b"]
     assert Selection(("__consumer_offsets",)).of(known) == ["__consumer_offsets"]
 

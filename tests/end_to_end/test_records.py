@@ -133,8 +133,10 @@ def test_two_sink_tasks_share_the_partitions_and_each_keeps_its_order(
     assert len(members) == 2
 
 
-def test_topics_by_pattern_and_topics_made_later(client: Client, name: str, topic: str, tmp_path: Path) -> None:
-    config = {**sink_config(tmp_path / "out.txt", ""), "topics.regex": f"{topic}-[ab]"}
+def test_topics_by_pattern_made_later_and_deleted(
+    client: Client, broker: Broker, name: str, topic: str, tmp_path: Path
+) -> None:
+    config = {**sink_config(tmp_path / "out.txt", ""), "topics.regex": rf"{topic}-\p{{Lower}}"}
     del config["topics"]
     (tmp_path / "a.txt").write_text("a\n")
     (tmp_path / "c.txt").write_text("c\n")
@@ -146,6 +148,17 @@ def test_topics_by_pattern_and_topics_made_later(client: Client, name: str, topi
     (tmp_path / "b.txt").write_text("b\n")
     client.create(f"{name}-b", source_config(tmp_path / "b.txt", f"{topic}-b"))
     await_(lambda: sorted(lines(tmp_path / "out.txt")) == ["a", "b"], "the topic made later")
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    group = f"connect-{name}-out"
+
+    def assigned() -> set[str]:
+        members = admin.describe_consumer_groups([group])[group].result(10).members
+        return {each.topic for member in members for each in member.assignment.topic_partitions}
+
+    client.delete(f"{name}-a")
+    admin.delete_topics([f"{topic}-a"])[f"{topic}-a"].result(10)
+    await_(lambda: assigned() == {f"{topic}-b"}, "the group without the deleted topic")
+    assert f"{topic}-a" not in admin.list_topics(timeout=10).topics, "it was made anew"
 
 
 def test_only_committed_records_are_read_when_asked_for(

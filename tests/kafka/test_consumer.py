@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -47,6 +49,7 @@ class Client:
         """What happens within the next call that consumes."""
         self.messages: list[Message] = []
         self.seek_errors: list[int] = []
+        self.topics: list[str] = []
 
     def committed(self, natives: list[Native], timeout: float) -> list[Native]:
         self._ask()
@@ -73,6 +76,16 @@ class Client:
         if self.seek_errors:
             raise KafkaException(KafkaError(self.seek_errors.pop(0)))
         self.calls.append(("seek", [(native.partition, native.offset)]))
+
+    def list_topics(self, timeout: float) -> SimpleNamespace:
+        self._ask()
+        return SimpleNamespace(topics=dict.fromkeys(self.topics))
+
+    def subscribe(self, topics: list[str], **_: Any) -> None:
+        self.calls.append(("subscribe", topics))
+
+    def unsubscribe(self) -> None:
+        self.calls.append(("unsubscribe", []))
 
     def assign(self, natives: list[Native]) -> None:
         self.calls.append(("assign", [(each.partition, each.offset) for each in natives]))
@@ -257,6 +270,47 @@ def test_who_leaves_the_group_is_not_told_of_what_it_gave_up(bench: Bench) -> No
     bench.consumer.close()
     bench.consumer._on_revoke(None, [Native("t", 0)])
     assert bench.told.gone == []
+
+
+# --- topics by pattern ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        (r"\p{Alpha}+", ["ab", "b"]),
+        ("(?<x>[ab])\\k<x>?|(?<y>a)b", ["ab", "b"]),
+        ("a*+b", ["ab", "b"]),
+        ("a*+ab", None),
+        ("[a-z&&[^b]]b", ["ab"]),
+        ("b", ["b"]),
+        ("__.*", ["__mine"]),
+    ],
+)
+def test_patterns_are_javas_for_whole_names_but_not_for_the_brokers_own(
+    bench: Bench, pattern: str, found: list[str] | None
+) -> None:
+    bench.client.topics = ["b", "ab", "ab-1", "__mine", "__consumer_offsets", "__transaction_state"]
+    bench.consumer.subscribe([], pattern)
+    assert bench.client.calls == ([] if found is None else [("subscribe", found)])
+
+
+def test_topics_that_match_come_and_go(bench: Bench) -> None:
+    bench.consumer._refresh_s = 0
+    bench.consumer.subscribe([], "a.*")
+    for topics in (["a1"], ["a1", "b"], ["a1", "a2"], ["a2"], ["b"], ["b", "a3"]):
+        bench.client.topics = topics
+        bench.consumer.fetch(1, 0)
+    subscribed = [["a1"], ["a1", "a2"], ["a2"]]
+    expected = [*(("subscribe", each) for each in subscribed), ("unsubscribe", []), ("subscribe", ["a3"])]
+    assert bench.client.calls == expected
+
+
+def test_a_broker_that_does_not_list_its_topics_is_asked_again_soon(bench: Bench) -> None:
+    bench.client.errors = [KafkaError._TRANSPORT]
+    before = time.monotonic()
+    bench.consumer.subscribe([], "a.*")
+    assert bench.consumer._next_refresh - before < 60  # metadata.max.age.ms are five minutes
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------

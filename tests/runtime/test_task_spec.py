@@ -155,6 +155,29 @@ class TestClients:
         settings = worker(consumer_group_id="theirs", consumer_fetch_min_bytes="9")
         chosen = task_spec.consumer_config(TASK, {"consumer.override.group.id": "mine"}, settings)
         assert (chosen["group.id"], chosen["fetch.min.bytes"]) == ("mine", "9")
+        by_pattern = task_spec.consumer_config(TASK, {"topics.regex": "a.*"}, worker())
+        assert by_pattern["allow.auto.create.topics"] == "false"  # a topic that was deleted stays deleted
+
+    @pytest.mark.parametrize(
+        ("given", "expected"),
+        [
+            ({}, ("6000", "2000")),
+            ({"consumer.override.heartbeat.interval.ms": "500"}, ("6000", "500")),
+            ({"consumer.override.heartbeat.interval.ms": "5000"}, ("6000", "2000")),
+            ({"consumer.override.heartbeat.interval.ms": "often"}, ("6000", "often")),
+            ({"consumer.override.session.timeout.ms": "45000"}, ("45000", None)),
+            ({"consumer.override.group.protocol": "Consumer"}, (None, None)),
+        ],
+    )
+    def test_a_consumer_counts_as_gone_when_its_worker_does(
+        self, given: dict[str, str], expected: tuple[str | None, str | None]
+    ) -> None:
+        in_group = replace(worker(), session_timeout_ms=6000)
+        chosen = task_spec.consumer_config(TASK, given, in_group)
+        assert (chosen.get("session.timeout.ms"), chosen.get("heartbeat.interval.ms")) == expected
+        by_worker = {key.replace(".override", ""): value for key, value in given.items()}
+        of_all = replace(WorkerConfig.parse({**WORKER_FILE, **by_worker}), session_timeout_ms=6000)
+        assert task_spec.consumer_config(TASK, {}, of_all) == chosen
 
     def test_an_admin_client_also_inherits_how_to_reach_the_brokers(self) -> None:
         settings = worker(security_protocol="SSL", ssl_truststore_location="/t", admin_retries="7", client_id="mine")

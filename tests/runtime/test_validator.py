@@ -367,14 +367,17 @@ class TestTopicsOfSinks:
         text = "topics and topics.regex are mutually exclusive options, but both are set."
         assert errors(sink(topics="a", topics_regex="b")) == {"topics": [text], "topics.regex": [text]}
 
-    @pytest.mark.parametrize("given", [{"topics": "a, b"}, {"topics_regex": "a.*"}])
+    @pytest.mark.parametrize(
+        "given",
+        [{"topics": "a, b"}, *({"topics_regex": each} for each in ("a.*", r"\p{Alpha}+", "(?<x>a)\\k<x>", "a*+b"))],
+    )
     def test_one_of_them(self, given: dict[str, str]) -> None:
         assert sink(**given).error_count == 0
 
     def test_a_pattern_that_is_none(self) -> None:
         ((key, (text,)),) = errors(sink(topics_regex="a(")).items()
         assert key == "topics.regex"
-        assert text.startswith("Invalid value a( for configuration topics.regex: Invalid regular expression:")
+        assert text.startswith("Invalid value a( for configuration topics.regex: Invalid regex: ")
 
     def test_the_dead_letter_topic_is_not_read_by_name(self) -> None:
         text = "The DLQ topic 'd' may not be included in the list of topics ('topics=[a, d]') consumed by the connector"
@@ -388,6 +391,7 @@ class TestTopicsOfSinks:
         )
         assert errors(sink(topics_regex="d.*", errors_deadletterqueue_topic_name="d-1")) == {"topics.regex": [text]}
         assert sink(topics_regex="d", errors_deadletterqueue_topic_name="d-1").error_count == 0
+        assert sink(topics_regex=r"\p{Alpha}", errors_deadletterqueue_topic_name="d").error_count == 1
 
     def test_a_source_has_no_such_rules(self) -> None:
         assert "topics" not in names(source())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -26,8 +25,6 @@ from headgate.runtime.plugins import CONNECTORS, PluginKind, Plugins
 
 _PATIENCE_S: Final = 30.0
 """For a plugin's own validation, which may look at what it connects to."""
-_JAVA_ONLY: Final = re.compile(r"\\[A-Za-z]|\(\?|[*+?}]\+|[*+}]\?")
-"""What Java's regular expressions have and librdkafka's have not."""
 
 _STOP: Final = "Until then stop the connector, or delete it if it is not needed."
 _INSTALL: Final = (
@@ -64,7 +61,6 @@ class ConnectorCheck:
         lost = self._missing_classes(resolved, problems)
         if CONNECTOR_CLASS not in lost:
             self._validate(config, lost, problems, notes)
-        notes += _differences(resolved)
         return Checked(self._type(resolved), resolved, tuple(problems), tuple(notes))
 
     def _type(self, config: Config) -> ConnectorType:
@@ -164,13 +160,6 @@ def _errors(infos: ConfigInfos, config: Config, lost: set[str]) -> Iterator[Prob
                 told_of.setdefault(without(error, value.name, config.get(value.name)), []).append(value.name)
     for text, keys in told_of.items():
         yield Problem(text, f"Change {' or '.join(dict.fromkeys(keys))} of the connector. {_STOP}")
-
-
-def _differences(config: Config) -> Iterator[str]:
-    """Where the same configuration means something else here."""
-    regex = config.get(TOPICS_REGEX, "")
-    if _JAVA_ONLY.search(regex):
-        yield f"{TOPICS_REGEX} is a POSIX extended expression here, and this one uses what only Java's have"
 
 
 def _first_line(text: str) -> str:

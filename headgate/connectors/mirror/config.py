@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headgate.api import ConfigDef, ConfigError, ConfigValue, Key, at_least, non_empty, one_of, valid_regex
+from headgate.api import ConfigDef, ConfigError, ConfigValue, Key, at_least, java_regex, non_empty, one_of
 from headgate.api.config import BOOLEAN, HIGH, INT, LIST, LOW, STRING
 from headgate.connectors.mirror.naming import SOURCE, TOPIC, Naming, valid_alias, valid_format
 from headgate.connectors.mirror.offset_policy import OffsetPolicy, valid_policy
@@ -48,7 +48,7 @@ CONFIG: Final = ConfigDef(
         TOPICS_REGEX,
         STRING,
         default=None,
-        validator=valid_regex,
+        validator=java_regex,
         importance=HIGH,
         doc="Topics to copy, by a regular expression that matches their whole names: instead of topics.",
     ),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headgate.api import ConfigError, valid_regex
+from headgate.api import ConfigError, java_regex
+from headgate.java.regex import compiled
 
 _INTERNAL: Final = "__"
 """How Kafka's own topics begin."""
@@ -16,25 +16,25 @@ _INTERNAL: Final = "__"
 def valid_regexes(name: str, value: Any) -> None:
     for each in value or ():
         try:
-            valid_regex(name, each)
+            java_regex(name, each)
         except ConfigError as error:
             raise ConfigError.invalid(name, value, str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """By names, or by a pattern; patterns match whole names."""
+    """By names, or by a pattern; patterns are Java's and match whole names."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     exclude: tuple[str, ...] = ()
 
     def wants(self, topic: str) -> bool:
-        if any(re.fullmatch(each, topic) for each in self.exclude):
+        if any(compiled(each).fullmatch(topic) for each in self.exclude):
             return False
         if self.pattern is None:
             return topic in self.topics
-        return not topic.startswith(_INTERNAL) and re.fullmatch(self.pattern, topic) is not None
+        return not topic.startswith(_INTERNAL) and compiled(self.pattern).fullmatch(topic) is not None
 
     def of(self, known: Iterable[str]) -> list[str]:
         return sorted(filter(self.wants, known))

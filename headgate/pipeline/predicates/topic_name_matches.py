@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-from headgate.api import STRING, ConfigDef, Key, Predicate, Record, all_of, non_empty
+from headgate.api import STRING, ConfigDef, Key, Predicate, Record, all_of, java_regex, non_empty
 from headgate.java.regex import compiled
 from headgate.pipeline.columns.frame import Frame, NotByColumns
-from headgate.pipeline.transforms.keys import java_regex
 
 _TOPICS: Final = 1000
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from headgate.api import BOOLEAN, ConfigError, Key
-from headgate.java.regex import RegexError, compiled
 
 REPLACE_NULL: Final = Key(
     "replace.null.with.default",
@@ -38,10 +37,3 @@ def some(name: str, value: Any) -> None:
 def not_null(name: str, value: Any) -> None:
     if value is None:
         raise ConfigError.invalid(name, value, "entry must be non null")
-
-
-def java_regex(name: str, value: Any) -> None:
-    try:
-        compiled(value or "")
-    except RegexError as error:
-        raise ConfigError.invalid(name, value, f"Invalid regex: {error}") from None

@@ -8,10 +8,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from headgate.api import HIGH, STRING, ConfigDef, DataError, Key, Record, Transform
+from headgate.api import HIGH, STRING, ConfigDef, DataError, Key, Record, Transform, java_regex
 from headgate.java.regex import RegexError, Replacement, compiled
 from headgate.pipeline.columns.frame import Frame
-from headgate.pipeline.transforms.keys import java_regex
 
 _TOPICS: Final = 1000
 

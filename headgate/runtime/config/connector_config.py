@@ -21,10 +21,10 @@ from headgate.api.config import (
     Key,
     Width,
     at_least,
+    java_regex,
     no_duplicates,
     non_empty,
     one_of,
-    valid_regex,
 )
 from headgate.api.errors import ConfigError
 from headgate.model import Config, ConnectorType
@@ -70,7 +70,7 @@ def _at_least_or_absent(minimum: int) -> Any:
 def regexes(name: str, value: Any) -> None:
     """Of a LIST: each a regular expression."""
     for item in value or ():
-        valid_regex(name, item)
+        java_regex(name, item)
 
 
 def _converter(kind: str, order: int) -> tuple[Key, Key]:
@@ -148,7 +148,7 @@ _SOURCE: Final = ConfigDef(
 
 _SINK: Final = ConfigDef(
     Key(TOPICS, LIST, [], None, HIGH, "Topics to read, separated by commas.", "Common", 4, Width.LONG, "Topics"),
-    Key(TOPICS_REGEX, STRING, "", valid_regex, HIGH, "Regular expression of the topics to read.",
+    Key(TOPICS_REGEX, STRING, "", java_regex, HIGH, "Regular expression of the topics to read.",
         "Common", 4, Width.LONG, "Topics regex"),
     *_DEAD_LETTERS,
 )  # fmt: skip

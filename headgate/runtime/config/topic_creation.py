@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from headgate.api.config import INT, LIST, REQUIRED, SHORT, ConfigDef, Key, Validator
 from headgate.api.errors import ConfigError
+from headgate.java.regex import compiled
 from headgate.model import Config, TopicGroup
 from headgate.runtime.config.connector_config import GROUPS, TOPIC_CREATION, aliases, regexes, with_prefix
 
@@ -42,12 +43,17 @@ def _group(config: Config, name: str, default: TopicGroup | None) -> TopicGroup:
     ).parse(config)
     return TopicGroup(
         name=name,
-        include=".*" if default is None else "|".join(parsed[f"{prefix}include"]),
-        exclude="" if default is None else "|".join(parsed[f"{prefix}exclude"]),
+        include=".*" if default is None else _either(parsed[f"{prefix}include"]),
+        exclude="" if default is None else _either(parsed[f"{prefix}exclude"]),
         replication_factor=parsed[f"{prefix}replication.factor"],
         partitions=parsed[f"{prefix}partitions"],
         configs=_others(config, prefix),
     )
+
+
+def _either(patterns: list[str]) -> str:
+    """As Python takes it: tasks know nothing of Java's."""
+    return "|".join(compiled(each).pattern for each in patterns)
 
 
 def _positive(reason: str) -> Validator:

@@ -11,6 +11,7 @@ from headgate.api.config import ConfigDef, ConfigValue, Key
 from headgate.api.connector import Connector, SourceConnector
 from headgate.api.errors import ConfigError
 from headgate.api.transform import Transform
+from headgate.java.regex import compiled
 from headgate.log import masked
 from headgate.model import SINK_GROUP_PREFIX, Config, ConnectorType
 from headgate.runtime.config import connector_config as keys
@@ -243,7 +244,7 @@ def _check_topics(values: dict[str, ConfigValue], config: Config) -> None:
             f"The DLQ topic '{dead}' may not be included in the list of topics ('{shown}') consumed by the connector",
             topics,
         )
-    if dead and regex.value and not regex.errors and re.fullmatch(regex.value, dead):
+    if dead and regex.value and not regex.errors and compiled(regex.value).fullmatch(dead):
         _add(
             f"The DLQ topic '{dead}' may not be matched by the regex for the topics ('topics.regex={regex.value}')"
             " consumed by the connector",
