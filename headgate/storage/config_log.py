@@ -118,9 +118,15 @@ class ConfigLog:
             last.close()
 
     def put_connector(self, name: str, config: Config, target: TargetState | None = None) -> None:
-        """Create or replace. The target state comes first: a crash in between must not start what shall be stopped."""
-        state = [] if target is None else [TargetStateRecord(name, target)]
-        self._lead(*state, ConnectorRecord(name, config))
+        """Create or replace. The target state comes first: a crash in between must not start what shall be stopped. One
+        that such a crash has left behind does not count for what is created now."""
+        with self._step() as deadline:
+            self._read(deadline)
+            with self._folding:
+                if target is None and self._fold.left_behind(name):
+                    target = TargetState.STARTED
+            state = [] if target is None else [TargetStateRecord(name, target)]
+            self._write_as_leader([*state, ConnectorRecord(name, config)], deadline)
 
     def remove_connector(self, name: str) -> None:
         self._lead(ConnectorRecord(name, None), TargetStateRecord(name, None))

@@ -96,6 +96,10 @@ class ConfigFold:
         tasks = connector.tasks if connector.consistent else ()
         return ConnectorView(name, connector.config, self._targets.get(name, _DEFAULT), tasks, connector.applied)
 
+    def left_behind(self, name: str) -> bool:
+        """Whether there is a target state, but no connector of this name."""
+        return name in self._targets and name not in self._connectors
+
     def ignore(self, offset: int) -> None:
         """A record without meaning was there."""
         self._offset = offset + 1

@@ -13,6 +13,7 @@ from headgate.model import LevelChange, PassingEvent, RestartRequest, SessionKey
 from headgate.runtime.errors import ConnectorNotFound
 from headgate.runtime.ports import ConfigStore
 from headgate.storage.config_log import ConfigLog, LeaderWriteFailed
+from headgate.storage.config_records import TargetStateRecord, encode
 from headgate.storage.topic_log import ReadTimeout
 from headgate.storage.topic_writer import Entry, WriteFailed
 
@@ -70,6 +71,19 @@ def test_a_new_connectors_target_state_is_acknowledged_before_its_config_is_sent
     worker.configs.put_connector("a", {"name": "a"}, TargetState.PAUSED)
     assert [[key for key, _ in step] for step in worker.writer.writes] == [[b"target-state-a"], [b"connector-a"]]
     assert worker.configs.view().require("a").target is TargetState.PAUSED
+
+
+@pytest.mark.kip(980, "a target state left behind by a create that died half way does not count for the next one")
+@pytest.mark.parametrize("wanted", [None, TargetState.PAUSED])
+def test_a_target_state_that_was_left_behind_counts_for_nobody(topic: Topic, wanted: TargetState | None) -> None:
+    topic.append(*encode(TargetStateRecord("a", TargetState.STOPPED)))
+    next_one, reading = Worker(topic), Worker(topic)
+    next_one.configs.put_connector("a", {"name": "a"}, wanted)
+    for each in (next_one, reading, Worker(topic)):
+        assert each.configs.view().require("a").target is (wanted or TargetState.STARTED)
+    next_one.configs.put_target_state("a", TargetState.STOPPED)
+    next_one.configs.put_connector("a", {"name": "a", "color": "red"})
+    assert next_one.configs.view().require("a").target is TargetState.STOPPED, "a new config changes nothing of it"
 
 
 @pytest.mark.kip(980, "the target state is written before the config")
