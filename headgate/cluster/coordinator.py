@@ -6,6 +6,7 @@ Everything here happens on the thread that polls. There are no threads underneat
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +15,7 @@ from typing import Any, Final
 from kafka.coordinator.base import BaseCoordinator
 from kafka.errors import KafkaError
 from kafka.net.compat import KafkaNetClient
+from kafka.protocol.metadata import FindCoordinatorRequest
 
 from headgate.cluster.protocol import OFFERED, Protocol
 from headgate.kafka.settings.kafka_python import for_kafka_python
@@ -98,6 +100,9 @@ class Coordinator(BaseCoordinator):  # type: ignore[misc]  # kafka-python has no
         self._synced: Synced | None = None
         self._trouble: BaseException | None = None
         self._out_of_reach: set[Any] = set()
+        self._ask_every_s = config.heartbeat_interval_ms / 1000
+        self._silence_s = (config.session_timeout_ms - config.heartbeat_interval_ms) / 1000
+        self._asked_at = self._heard_at = 0.0
         self._listen_for_trouble()
         self._bootstrap = self._manager.bootstrap_async()
 
@@ -132,9 +137,11 @@ class Coordinator(BaseCoordinator):  # type: ignore[misc]  # kafka-python has no
 
     @property
     def cut_off(self) -> bool:
-        """Whether the last connection to the group's coordinator came to nothing. Then kafka-python, while it joins,
-        still thinks that it has one, if only somebody on the way takes its connections."""
-        return self.coordinator_id in self._out_of_reach
+        """Whether the last connection to the group's coordinator came to nothing, or it no longer answers while this
+        member joins. Then kafka-python still thinks that it has one, if only somebody on the way takes its
+        connections."""
+        silent = self.joining and time.monotonic() - self._heard_at > self._silence_s
+        return silent or self.coordinator_id in self._out_of_reach
 
     @property
     def rejoins(self) -> bool:
@@ -149,7 +156,11 @@ class Coordinator(BaseCoordinator):  # type: ignore[misc]  # kafka-python has no
         """Goes on with joining. None if that takes longer: to be called again. Raises errors of kafka-python, and what
         `offer` and `lead` raise."""
         self._check_bootstrap()
+        if not self.joining:
+            self._hear()
         self.ensure_active_group(timeout_ms=wait_ms)
+        if self.joining:
+            self._ask_beside()
         synced, self._synced = self._synced, None
         return synced
 
@@ -171,8 +182,7 @@ class Coordinator(BaseCoordinator):  # type: ignore[misc]  # kafka-python has no
         """And is nobody then. Makes no second attempt."""
         node = self.coordinator_id
         if node is not None:
-            # While the broker keeps a member waiting for others to join it reads nothing more on that connection.
-            self.coordinator_id = int(str(node).rpartition("-")[2])
+            self.coordinator_id = self._beside
         try:
             self.maybe_leave_group(reason, timeout_ms=wait_ms)
         except KafkaError:
@@ -184,6 +194,28 @@ class Coordinator(BaseCoordinator):  # type: ignore[misc]  # kafka-python has no
         """Without a word to the broker: see `leave`."""
         self._close_heartbeat()
         self._network.close()
+
+    @property
+    def _beside(self) -> int:
+        """The coordinator by another connection: while the broker keeps a member waiting for others to join it reads
+        nothing more on that one."""
+        return int(str(self.coordinator_id).rpartition("-")[2])
+
+    def _ask_beside(self) -> None:
+        """Whether the coordinator can still be reached: there are no heartbeats while this member joins, which may take
+        as long as the slowest member takes."""
+        now = time.monotonic()
+        if self.coordinator_id is None or now - self._asked_at < self._ask_every_s:
+            return
+        self._asked_at = now
+        question = FindCoordinatorRequest(key=self.group_id, key_type=0, coordinator_keys=[self.group_id])
+        try:
+            self._manager.send(question, node_id=self._beside).add_callback(self._hear)
+        except KafkaError:  # of who cannot be asked, silence means nothing
+            self._hear()
+
+    def _hear(self, *_: Any) -> None:
+        self._heard_at = time.monotonic()
 
     def _listen_for_trouble(self) -> None:
         """kafka-python tries again for ever, even with a wrong password, and tells only its log."""

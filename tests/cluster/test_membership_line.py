@@ -17,12 +17,18 @@ pytestmark = [pytest.mark.broker, pytest.mark.filterwarnings("ignore::pytest.Pyt
 
 Eventually = Callable[..., None]
 
+SESSION_S = 2.0
+"""Of the one behind the line. The other one's is longer: so long it can be held up."""
+
 
 @pytest.fixture(scope="module")
 def ways() -> Iterator[tuple[Broker, Line]]:
-    with Line() as line, Broker(listeners=[BrokerListener("CUT", advertised=line.address)], heap="256m") as broker:
-        line.upstream = broker.address("CUT")
-        yield broker, line
+    properties = {"group.min.session.timeout.ms": "1000"}
+    with Line() as line:
+        listeners = [BrokerListener("CUT", advertised=line.address)]
+        with Broker(listeners=listeners, properties=properties, heap="256m") as broker:
+            line.upstream = broker.address("CUT")
+            yield broker, line
 
 
 @pytest.fixture
@@ -39,7 +45,8 @@ def nodes(
     configs.create("lines", tasks=3)
     with Node("near", group, {"bootstrap.servers": broker.bootstrap}, configs, max_delay_ms=0) as near:
         eventually(lambda: settled([near]))
-        with Node("far", group, {"bootstrap.servers": line.address}, configs, max_delay_ms=0) as far:
+        bootstrap, timeouts = {"bootstrap.servers": line.address}, {"session_timeout_ms": int(SESSION_S * 1000)}
+        with Node("far", group, bootstrap, configs, max_delay_ms=0, timeouts=timeouts) as far:
             eventually(lambda: settled([near, far]) and far.held)
             yield near, far
             line.mend()
@@ -52,6 +59,47 @@ def test_it_gives_up_its_work_and_comes_back(line: Line, nodes: tuple[Node, Node
     eventually(lambda: near.held == near.configs.configured)
     line.mend()
     eventually(lambda: settled([near, far]) and far.held)
+
+
+def test_a_cut_while_it_joins_is_noticed_within_the_session(
+    line: Line, nodes: tuple[Node, Node], eventually: Eventually
+) -> None:
+    """Nobody is told of such a cut, and the join may last until the rebalance times out."""
+    near, far = nodes
+    held_up, joins = threading.Event(), threading.Event()
+
+    def hold_up() -> None:
+        joins.set()
+        held_up.wait(SESSION_S + 4)
+
+    near.before_state = hold_up
+    far.configs.offset += 1
+    far.membership.request_rejoin()
+    assert joins.wait(10), "the broker has asked the other to join, so this one has"
+    line.cut()
+    eventually(lambda: not far.held, SESSION_S + 1)
+    assert not held_up.is_set()
+    held_up.set()
+    eventually(lambda: near.held == near.configs.configured)
+    line.mend()
+    eventually(lambda: settled([near, far]) and far.held)
+
+
+def test_a_join_that_lasts_longer_than_a_session_is_no_cut(nodes: tuple[Node, Node], eventually: Eventually) -> None:
+    near, far = nodes
+    joins, held_up = threading.Event(), threading.Event()
+
+    def hold_up() -> None:
+        joins.set()
+        held_up.wait(SESSION_S + 2)
+
+    near.before_state = hold_up
+    far.configs.offset += 1
+    far.membership.request_rejoin()
+    assert joins.wait(10)
+    near.before_state = lambda: None
+    eventually(lambda: settled([near, far]))
+    assert far.given_up == []
 
 
 def test_also_while_it_joins(line: Line, nodes: tuple[Node, Node], eventually: Eventually) -> None:
