@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
+from cluster_fakes import Group, Node
 from memory_topic import ConfigTopic, TopicAppender, TopicFollower
+from runtime_fakes import Script
 
 from headgate.api import ConnectError
 from headgate.model import ChainSpec, Config, ConnectorType, PluginRef, PluginSpec, TargetState, TaskId, TaskSpec
 from headgate.runtime.distributed import preflight
 from headgate.runtime.distributed.fencing import FencingRounds
 from headgate.runtime.distributed.preflight import ClusterPreflight
-from headgate.runtime.errors import BadRequest, ConnectorNotFound, FencingOutdated, ShuttingDown
+from headgate.runtime.errors import BadRequest, ConnectorNotFound, FencingOutdated, OffsetsError, ShuttingDown
 from headgate.runtime.ports import PeerError
 from headgate.storage.config_log import ConfigLog
 
@@ -255,3 +257,50 @@ def test_a_task_starts_only_while_its_set_is_the_newest(leader: Leader) -> None:
     leader.tasks(1)
     with pytest.raises(ConnectError, match="already generated a new set of task configs"):
         task.preflight.confirm_start(spec)
+
+
+# --- offsets ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stopped(script: Script) -> Iterator[Node]:
+    """A leader with exactly-once sources, one of them stopped, whose two tasks may still run somewhere."""
+    group = Group(script, "a", exactly_once_source_support="enabled")
+    group.settle()
+    group.connector(tasks=2)
+    (node,) = group.nodes
+    node.do(lambda: node.herder.fence("orders"))  # as the first of its tasks asks: now there is a count of them
+    assert node.fenced == []
+    node.stop()
+    group.settle()
+    group.offsets.put("orders", [({"f": 1}, {"p": 1})])
+    yield node
+    group.close()
+
+
+@pytest.mark.kip(875, "fence out all previously-running tasks before invoking alterOffsets and altering the offsets")
+@pytest.mark.parametrize("verb", ["alter", "reset"])
+def test_older_tasks_are_fenced_then_the_connector_is_asked_then_offsets_change(
+    stopped: Node, script: Script, verb: str
+) -> None:
+    seen: list[object] = []
+    offsets = stopped.group.offsets
+    script.on_alter = lambda *_: bool(seen.append((list(stopped.fenced), offsets.all("orders"))))  # type: ignore[func-returns-value]
+    if verb == "alter":
+        stopped.do(lambda: stopped.herder.alter_offsets("orders", [({"f": 1}, {"p": 2})]))
+    else:
+        stopped.do(lambda: stopped.herder.reset_offsets("orders"))
+    assert seen == [([["group-orders-0", "group-orders-1"]], [({"f": 1}, {"p": 1})])]
+    assert offsets.all("orders") == ([({"f": 1}, {"p": 2})] if verb == "alter" else [])
+
+
+@pytest.mark.kip(875, "if zombie fencing for exactly-once source connectors fails, 500 is returned")
+def test_a_connector_is_not_asked_while_its_older_tasks_cannot_be_fenced(
+    stopped: Node, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    script.on_alter = lambda *_: bool(asked.append(True))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(stopped, "fenced", ())  # takes none
+    with pytest.raises(OffsetsError, match=r"^Failed to perform zombie fencing for source connector"):
+        stopped.do(lambda: stopped.herder.reset_offsets("orders"))
+    assert asked == []
