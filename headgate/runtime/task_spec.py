@@ -165,6 +165,7 @@ def cluster_config(config: Config, worker: WorkerConfig) -> Config:
 
 
 def consumer_config(task: TaskId, config: Config, worker: WorkerConfig) -> Config:
+    given = {**worker.prefixed("consumer."), **with_prefix(config, "consumer.override.")}
     return {
         "bootstrap.servers": worker.bootstrap_servers,
         "client.id": f"connector-consumer-{task}",
@@ -176,6 +177,21 @@ def consumer_config(task: TaskId, config: Config, worker: WorkerConfig) -> Confi
         **given,
         **_session(given, worker.session_timeout_ms),
     }
+
+
+_HEARTBEAT_MS = 3000
+
+
+def _session(given: Config, worker_ms: int | None) -> Config:
+    """A sink's consumer counts as gone when its worker does: else whoever takes over would wait for the dead one's
+    place in the group. Not where somebody chose otherwise, nor where the brokers decide (KIP-848)."""
+    chosen = "session.timeout.ms" in given or given.get("group.protocol", "").strip().lower() == "consumer"
+    if worker_ms is None or chosen:
+        return {}
+    heartbeat = given.get("heartbeat.interval.ms", str(_HEARTBEAT_MS)).strip()
+    if heartbeat.isdecimal():  # what is no number the client will say
+        heartbeat = str(min(int(heartbeat), worker_ms // 3))
+    return {"session.timeout.ms": str(worker_ms), "heartbeat.interval.ms": heartbeat}
 
 
 _ADMIN_INHERITS = ("security.protocol", "sasl.", "ssl.", "client.dns.lookup", "request.timeout.ms")

@@ -29,9 +29,6 @@ _SETTINGS: Final = {
     # Three workers share this machine, and what is tested here is not how fast they are.
     "spark.master": "local[1,4]",
     "session.timeout.ms": str(round(SESSION_S * 1000)),
-    # What a sink's consumer holds must not outlive what its worker holds.
-    "consumer.session.timeout.ms": str(round(SESSION_S * 1000)),
-    "consumer.heartbeat.interval.ms": "1000",
     "consumer.metadata.max.age.ms": "1000",
     "task.shutdown.graceful.timeout.ms": str(round(GRACE_S * 1000)),
 }

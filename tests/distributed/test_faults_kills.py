@@ -39,3 +39,19 @@ def test_others_do_its_work(lab: Lab, flow: Flow, seen: Sightings, name: str, to
     flow.write(100)
     flow.await_all()
     assert seen.unbroken(4)
+
+
+def test_its_sinks_go_on_as_soon_without_a_word_about_their_consumers(lab: Lab, flow: Flow) -> None:
+    """The dead one's consumer is in the sink's group for as long as its worker is in theirs, and no longer."""
+    lab.await_whole(flow.expected)
+    owner = lab.workers[0].status(flow.sink)["tasks"][0]["worker_id"]
+    dies = next(worker for worker in lab.workers if worker.id == owner)
+    with flow.flowing():
+        await_(lambda: flow.arrived(10), "the first lines")
+        dies.kill()
+        killed, last = time.monotonic(), flow.written
+        await_(lambda: flow.arrived(last), f"line {last}")
+        came = time.monotonic() - killed
+    print(f"\nThe sink's worker was killed; lines came out after {came:.1f} s")
+    assert came < PATIENCE_S
+    flow.await_all()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from runtime_fakes import WORKER_FILE, ScriptedSinkConnector, ScriptedSourceConnector

@@ -137,6 +137,7 @@ def test_the_defaults_are_apaches() -> None:
 
 def test_a_cluster_can_be_configured_too() -> None:
     assert WorkerConfig.parse(CLUSTER, DISTRIBUTED).bootstrap_servers == "a:1"
+    assert WorkerConfig.parse(CLUSTER, DISTRIBUTED).session_timeout_ms == 10000
     with pytest.raises(ConfigError, match="must be one of"):
         WorkerConfig.parse({**CLUSTER, "connect.protocol": "greedy"}, DISTRIBUTED)
     assert WorkerConfig.parse({**CLUSTER, "exactly.once.source.support": "ENABLED"}, DISTRIBUTED)

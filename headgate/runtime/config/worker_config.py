@@ -157,6 +157,8 @@ class WorkerConfig:
     exactly_once_sources: bool = False
     group_id: str = ""
     """Of workers in a group."""
+    session_timeout_ms: int | None = None
+    """Of those: when a silent one counts as gone."""
     signatures: Signatures = field(default_factory=Signatures)
     """Of requests to and from other workers."""
 
@@ -177,6 +179,7 @@ class WorkerConfig:
             overrides=Overrides.parse(parsed, raw, plugins),
             exactly_once_sources=parsed.get("exactly.once.source.support", "disabled").lower() == "enabled",
             group_id=parsed.get("group.id", ""),
+            session_timeout_ms=parsed.get("session.timeout.ms"),
             signatures=Signatures.parse(parsed) if signatures.KEY_ALGORITHM in parsed else Signatures(),
         )
 
