@@ -126,16 +126,19 @@ class Machine:
 
     def _situation(self, operation: Operation) -> Situation:
         reports = self._handle.reports
-        overdue = self._open and time.monotonic() - self._began >= self._settings.transaction_timeout
         return Situation(
             operation,
             self._settings.transactional_id,
-            overdue=overdue,
+            overdue=self._overdue(),
             ending=self._ending,
             failed=reports.records,
             failed_codes=frozenset(reports.codes),
             first_failure=reports.first,
         )
+
+    def _overdue(self) -> bool:
+        """By now the coordinator may have ended the transaction, and given the id to somebody else."""
+        return self._open and time.monotonic() - self._began >= self._settings.transaction_timeout
 
     def _fail(self, info: KafkaErrorInfo, operation: Operation) -> NoReturn:
         """Raises the exception of an error, and keeps it."""
@@ -282,15 +285,20 @@ class Machine:
         """The same transactional id with another native producer, which first ends what the old one has left open.
         After a time-out it goes on where it was."""
         if not self._fresh:
-            if not self._owned():
-                lost = codes.info(codes.FENCED, "this task is no longer ours")
-                situation = self._situation(Operation.INIT)
-                self._raise(build(ProducerFencedError, lost, situation, codes.TRANSACTION))
+            self._require_ours(unasked=not self._overdue())
             self._renew()
         self._initialise(deadline)
 
-    def _owned(self) -> bool:
-        return self._still_mine is None or self._still_mine()
+    def _require_ours(self, *, unasked: bool) -> None:
+        """Another native producer fences whoever has the id by then. `unasked`: whether it may where nobody can be
+        asked whose that is."""
+        if self._still_mine is not None:
+            ours, why = self._still_mine(), "this task is no longer ours"
+        else:
+            ours, why = unasked, "nobody says that the id is still ours after this time: see still_mine"
+        if not ours:
+            lost, situation = codes.info(codes.FENCED, why), self._situation(Operation.INIT)
+            self._raise(build(ProducerFencedError, lost, situation, codes.TRANSACTION))
 
     def _renew(self) -> None:
         old = self._handle

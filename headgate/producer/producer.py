@@ -43,9 +43,10 @@ class TransactionalProducer(Machine):
     `flush`.
 
     `still_mine` is asked before a new native producer takes the transactional id, which fences whoever has it: whether
-    this task is still the owner's. `native` makes the native producers, where they shall not be confluent_kafka's. One
-    thread calls it; `close` may come from another. Not to be pickled, nor inherited by a forked process. As a context
-    manager it closes at the end."""
+    this task is still the owner's. Without it, none takes the id again once a transaction was open for longer than its
+    time-out. `native` makes the native producers, where they shall not be confluent_kafka's. One thread calls it;
+    `close` may come from another. Not to be pickled, nor inherited by a forked process. As a context manager it closes
+    at the end."""
 
     @property
     def transactional_id(self) -> str | None:
@@ -217,14 +218,19 @@ class TransactionalProducer(Machine):
     # --- its life -----------------------------------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """After GroupFencedError, TransactionTimedOutError or TransactionStateError, and if the task is still ours: the
-        same object as it was before `init`. After any other fatal error it raises that again."""
+        """After GroupFencedError, TransactionTimedOutError or TransactionStateError: the same object as it was before
+        `init`. ProducerFencedError if `still_mine` says no; so also without one when the transaction was open for
+        longer than its time-out. After any other fatal error it raises that again."""
         with self._call(Call.RESET):
             if self._state is State.UNINITIALISED:
                 return
-            assert self._error is not None
-            if not isinstance(self._error, _RESETTABLE) or not self._owned():
-                raise self._error.with_traceback(None)
+            error = self._error
+            if not isinstance(error, _RESETTABLE):
+                assert error is not None
+                raise error.with_traceback(None)
+            # Who was late looks like who was fenced. Who rejoins its group has been told by it that it may go on.
+            late = isinstance(error, TransactionTimedOutError) or self._overdue()
+            self._require_ours(unasked=isinstance(error, GroupFencedError) or not late)
             self._renew()
             self._fresh = self._stale = self._open = self._ending = False
             self._error = None

@@ -41,18 +41,18 @@ class Job:
 
     # A task and what it does
 
-    def start(self, **settings: Any) -> TransactionalProducer:
+    def start(self, still_mine: Callable[[], bool] | None = None, /, **settings: Any) -> TransactionalProducer:
         """A task's producer, ready for its first transaction; dots in keys are written as underscores."""
-        producer = self.make(**settings)
+        producer = self.make(still_mine, **settings)
         producer.init(T)
         return producer
 
-    def make(self, **settings: Any) -> TransactionalProducer:
+    def make(self, still_mine: Callable[[], bool] | None = None, /, **settings: Any) -> TransactionalProducer:
         from headgate.producer import TransactionalProducer
 
         more = {key.replace("_", "."): value for key, value in settings.items()}
         config = {"bootstrap.servers": self.bootstrap, "transactional.id": self.transactional_id, "log_level": 0}
-        producer = TransactionalProducer({**config, **self.settings, **more})
+        producer = TransactionalProducer({**config, **self.settings, **more}, still_mine=still_mine)
         self.open.callback(producer.close, 5.0)
         return producer
 

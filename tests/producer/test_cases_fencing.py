@@ -79,7 +79,7 @@ def test_case_01_a_fenced_producer_learns_it_with_the_first_record_of_its_next_t
 @pytest.mark.parametrize("again", ["restart", "reset"])
 def test_case_02_a_transaction_older_than_its_timeout_says_so(job: Job, detect: Detect, again: str) -> None:
     job.move(job.start(), 0, 2)
-    slow = job.start(transaction_timeout_ms=SHORT_MS, message_timeout_ms=SHORT_MS)
+    slow = job.start(lambda: True, transaction_timeout_ms=SHORT_MS, message_timeout_ms=SHORT_MS)
     job.fill(slow, 2, 3)
     job.check(2)  # which waits until the broker has aborted the open transaction
     with pytest.raises(TransactionTimedOutError, match=r"transaction\.timeout\.ms"):
@@ -92,6 +92,27 @@ def test_case_02_a_transaction_older_than_its_timeout_says_so(job: Job, detect: 
     else:
         producer = job.start()
     job.finish(producer)
+    job.check()
+
+
+@pytest.mark.kip(691, "a producer that was late does not come back by itself")
+@pytest.mark.parametrize("detect", [at_send, at_commit])
+@pytest.mark.parametrize("still_mine", [None, lambda: False], ids=["nobody to ask", "not ours"])
+def test_case_02_a_producer_that_was_late_does_not_fence_its_successor(
+    job: Job, detect: Detect, still_mine: Callable[[], bool] | None
+) -> None:
+    first = job.start(still_mine, transaction_timeout_ms=SHORT_MS, message_timeout_ms=SHORT_MS)
+    job.fill(first, 0, 2)
+    job.check(0)  # which waits until the broker has aborted it
+    second = job.start()
+    job.fill(second, 0, 3)
+    with pytest.raises(TransactionTimedOutError):
+        detect(job, first)
+    with pytest.raises(ProducerFencedError):
+        first.reset()
+    assert_finished(job, first, ProducerFencedError)
+    second.commit(T)
+    job.finish(second)
     job.check()
 
 

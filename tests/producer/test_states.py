@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -198,10 +199,49 @@ def test_a_reset_needs_the_right_error_and_the_right_owner(
     producer.reset()
 
     stranger = producer_in(State.FATAL_ERROR, kind("what"), still_mine=lambda: False)
-    with pytest.raises(kind):
-        stranger.reset()
+    for call in (stranger.reset, stranger.init):
+        with pytest.raises(ProducerFencedError):
+            call()
     assert stranger.state is State.FATAL_ERROR
 
     fenced = producer_in(State.FATAL_ERROR, still_mine=lambda: True)
     with pytest.raises(ProducerFencedError):
         fenced.reset()
+
+
+@pytest.mark.process
+@pytest.mark.kip(691, "a producer that was late does not come back by itself")
+@pytest.mark.parametrize(
+    ("kind", "overdue", "goes_on"),
+    [
+        (TransactionTimedOutError, True, False),
+        (TransactionTimedOutError, False, False),
+        (TransactionStateError, True, False),
+        (TransactionStateError, False, True),
+        (GroupFencedError, True, True),  # its group has let it in again
+    ],
+)
+def test_who_was_late_needs_somebody_to_say_that_the_id_is_still_its_own(
+    producer_in: Callable[..., TransactionalProducer], kind: type[FatalProducerError], overdue: bool, goes_on: bool
+) -> None:
+    producer = producer_in(State.FATAL_ERROR, kind("what"))
+    producer._open, producer._began = overdue, -math.inf
+    if goes_on:
+        producer.reset()
+        assert producer.state is State.UNINITIALISED
+        return
+    for call in (producer.reset, producer.init):
+        with pytest.raises(ProducerFencedError, match="still_mine"):
+            call()
+
+
+@pytest.mark.process
+@pytest.mark.kip(691, "a producer that was late does not come back by itself")
+def test_nor_does_who_was_late_take_the_id_again_inside_of_an_abort(
+    producer_in: Callable[..., TransactionalProducer],
+) -> None:
+    producer = producer_in(State.ABORTABLE_ERROR)
+    producer._open, producer._began = True, -math.inf
+    producer._handle.broken = True  # so only another one could end the transaction
+    with pytest.raises(ProducerFencedError, match="still_mine"):
+        producer.abort(0.1)

@@ -22,6 +22,7 @@ from headgate.producer.errors import (
     ProducerFencedError,
     TransactionAbortableError,
     TransactionStateError,
+    TransactionTimedOutError,
 )
 from headgate.tasks.control import Control, Reassigned, Rewind, Stopped
 from headgate.tasks.ports import Ports, TaskListener
@@ -161,18 +162,23 @@ class Transactions:
             if isinstance(worse, ProducerError) and not isinstance(error, type(worse)):
                 return self.give_up(worse)
             error = worse
-        if isinstance(error, ProducerFencedError) and not self._was_mine():
+        # Fenced after its time looks as if only the time were over.
+        if isinstance(error, ProducerFencedError | TransactionTimedOutError) and not self._was_mine():
             return Reassigned()
         return explained(error, self._spec) if isinstance(error, ProducerError) else error
 
     def _start_over(self) -> None:
         """With a new producer of the same id: its start settles all that came before, also a commit with an unknown
         outcome, or one whose offsets the coordinator has not shown to readers yet. Then the offsets tell the truth."""
-        if not self._still_mine():
-            raise Reassigned
         self._end()
         self._sender.renew()
+        self._require_mine()  # now, and not before the wait for what ends: its init fences whoever has the id
         self._init()
+        self._require_mine()
+
+    def _require_mine(self) -> None:
+        if not self._still_mine():
+            raise Reassigned
 
     def retry_delay(self, rewind: Rewind) -> float:
         """Seconds to wait before the task goes on. Raises what it fails with when that has happened too often."""
