@@ -7,6 +7,7 @@ import re
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -85,10 +86,51 @@ def masked(text: str) -> str:
 
 
 class LineFormatter(logging.Formatter):
-    """The last to touch a line: whatever was in a message or a traceback, a secret does not come out."""
+    """The last to touch a line: whatever was in a message or a traceback, a secret does not come out. What went wrong
+    stands in the line itself: the traceback comes after it."""
 
     def format(self, record: logging.LogRecord) -> str:
         return masked(super().format(record))
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and _words(error, named=False) not in record.message:
+            record.message = f"{record.message}: {cause_of(error)}"
+        return super().formatMessage(record)
+
+
+# --- failures ---------------------------------------------------------------------------------------------------------
+
+_LONGEST: Final = 500
+
+
+def cause_of(error: BaseException) -> str:
+    """What is wrong, in one line: the error's own `cause_line` if it has one, else its words, and those of what it came
+    from where it does not repeat them."""
+    own: str | None = getattr(error, "cause_line", None)
+    if own is not None:
+        return own
+    root = error
+    while root.__cause__ is not None and root.__cause__ is not error:
+        root = root.__cause__
+    said = _words(error)
+    return said if root is error or _words(root, named=False) in said else f"{said} (from {_words(root)})"
+
+
+def trace_of(error: BaseException) -> str:
+    """As users see it: the cause in one line, then the traceback, which ends with the message."""
+    trace = "".join(traceback.format_exception(error)).strip()
+    return f"{cause_of(error)}\n{trace}" if "\n" in trace else trace
+
+
+def _words(error: BaseException, named: bool = True) -> str:
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = "<its message cannot be shown>"
+    name = type(error).__name__
+    whole = (f"{name}: {text}" if named else text) if text else name
+    return whole if len(whole) <= _LONGEST else f"{whole[:_LONGEST]}..."
 
 
 # --- set-up -----------------------------------------------------------------------------------------------------------
@@ -120,10 +162,18 @@ class Complaints:
         self._who = who
         self._clock = clock
         self._said: dict[str, tuple[float, int]] = {}
+        self._last: tuple[str, float] | None = None
+
+    def since(self, moment: float) -> str | None:
+        """The last complaint, if it came after that moment of the clock; not the one that sums up others."""
+        last = self._last
+        return last[0] if last is not None and last[1] > moment else None
 
     def say(self, text: str) -> None:
         what = _DETAILS.sub("", text)
         now = self._clock()
+        if self._last is None or not text.endswith("brokers are down"):
+            self._last = what, now
         at, unsaid = self._said.get(what, (-_AGAIN_S, 0))
         if now - at < _AGAIN_S:
             self._said[what] = at, unsaid + 1

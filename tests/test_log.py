@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from headgate import log
+from headgate.api import ConnectError
 from headgate.log import about, configure, name_of
 from headgate.model import TaskId
 
@@ -146,3 +147,46 @@ class TestSecrets:
         line = formatter.format(record)
         assert "log-in-a-trace" not in line
         assert line.endswith("ValueError: cannot log in with [hidden]")
+
+
+class TestFailures:
+    @pytest.mark.parametrize(
+        ("error", "cause", "line"),
+        [
+            (OSError("disk\n  full"), None, "OSError: disk full"),
+            (ConnectError("outer"), OSError("inner"), "ConnectError: outer (from OSError: inner)"),
+            (ConnectError("cannot write: inner"), OSError("inner"), "ConnectError: cannot write: inner"),
+            (ConnectError("outer"), OSError(), "ConnectError: outer (from OSError)"),
+            (KeyError(), None, "KeyError"),
+            (OSError("x" * 600), None, f"OSError: {'x' * 491}..."),
+        ],
+    )
+    def test_the_cause_is_one_line(self, error: Exception, cause: Exception | None, line: str) -> None:
+        error.__cause__ = cause
+        assert log.cause_of(error) == line
+
+    def test_it_comes_before_the_traceback_which_ends_with_the_message(self) -> None:
+        try:
+            raise ConnectError("outer") from OSError("inner")
+        except ConnectError as error:
+            lines = log.trace_of(error).splitlines()
+        assert lines[:2] == ["ConnectError: outer (from OSError: inner)", "OSError: inner"]
+        assert lines[-1] == "headgate.api.errors.ConnectError: outer"
+
+    def test_without_a_traceback_the_message_is_all(self) -> None:
+        assert log.trace_of(ConnectError("lost my lease")) == "headgate.api.errors.ConnectError: lost my lease"
+
+    @pytest.mark.parametrize(
+        ("message", "line"),
+        [
+            ("Could not stop", "Could not stop: OSError: disk full (x)"),
+            ("Could not stop: disk full", "Could not stop: disk full (x)"),
+        ],
+    )
+    def test_a_line_of_the_log_says_it_before_the_traceback(self, message: str, line: str) -> None:
+        try:
+            raise OSError("disk full")
+        except OSError:
+            record = logging.LogRecord("x", logging.ERROR, "", 0, message, (), sys.exc_info())
+        shown = log.LineFormatter("%(message)s (%(name)s)").format(record).splitlines()
+        assert shown[:2] == [line, "Traceback (most recent call last):"]

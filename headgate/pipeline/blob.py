@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pickle
 import time
-import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import pyarrow as pa
 
 from headgate.api import ConnectError, Schema, SinkRecord, SourceRecord, SourceTable
+from headgate.log import trace_of
 from headgate.model import ChainSpec
 from headgate.pipeline.batch import Batch, from_ipc, slim, to_ipc, write_ipc
 from headgate.pipeline.failure import Failure, InternalSinkRecord, class_name
@@ -148,6 +148,10 @@ class JobFailed(ConnectError):
     def __str__(self) -> str:
         return self.trace
 
+    @property
+    def cause_line(self) -> str:
+        return self.trace.partition("\n")[0]
+
 
 def pack_spec(spec: ChainSpec) -> bytes:
     """To be done once per task: its bytes are the name of the chain."""
@@ -195,9 +199,8 @@ def _packed(work: Callable[[float], Result]) -> bytes:
     try:
         return pickle.dumps(work(start), PROTOCOL)
     except Exception as error:
-        trace = "".join(traceback.format_exception(error))
         failures = (error.failure,) if isinstance(error, ToleranceExceeded) else ()
-        failed = Result(None, trace, class_name(type(error)), time.perf_counter() - start, 0, failures)
+        failed = Result(None, trace_of(error), class_name(type(error)), time.perf_counter() - start, 0, failures)
         return pickle.dumps(failed, PROTOCOL)
 
 

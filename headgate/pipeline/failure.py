@@ -6,10 +6,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from headgate.api import Schema, SinkRecord, SourceRecord
 from headgate.model import TaskId
+from headgate.pipeline.fitting import described, fitting
 from headgate.pipeline.text import text
 
 RawHeaders: TypeAlias = "tuple[tuple[str, bytes | None], ...]"
@@ -26,6 +27,9 @@ class Stage(Enum):
     TASK_PUT = "TASK_PUT"
     KAFKA_PRODUCE = "KAFKA_PRODUCE"
     KAFKA_CONSUME = "KAFKA_CONSUME"
+
+
+_PARTS: Final = {Stage.KEY_CONVERTER: "key", Stage.VALUE_CONVERTER: "value"}
 
 
 class ConsumedRecord(NamedTuple):
@@ -84,7 +88,7 @@ class Failure:
     attempts: int = 1
 
     def report(self, task: TaskId, with_record: bool) -> str:
-        """The line for the log, as Apache's LogReporter writes it."""
+        """The line for the log: as Apache's LogReporter writes it, and what is wrong; bytes only with the record."""
         where = ""
         if with_record:
             where = (
@@ -94,7 +98,24 @@ class Failure:
             )
         return (
             f"Error encountered in task {task}. Executing stage '{self.stage.value}' with class '{self.plugin}'{where}."
+            f" {self.said}{f'; {self.unread}' if with_record and self.unread else ''}"
         )
+
+    @property
+    def said(self) -> str:
+        """In one line."""
+        return " ".join(f"{self.error.rpartition('.')[2]}: {self.message or ''}".split()).removesuffix(":")
+
+    @property
+    def unread(self) -> str | None:
+        """Of bytes that a converter could not read: where they are, what they look like, and who would read them."""
+        part, record = _PARTS.get(self.stage), self.record
+        data: bytes | None = getattr(record, part) if part and isinstance(record, ConsumedRecord) else None
+        if data is None or part is None or isinstance(record, PolledRecord):
+            return None
+        place = f"the {part} of topic {record.topic}, partition {record.partition}, offset {record.offset}"
+        guess = fitting(part, data, self.plugin, self.message or "")
+        return f"{place} has {described(data)}{f': {guess}' if guess else ''}"
 
     @property
     def where(self) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from headgate.api import ConnectError, RetriableError
+from headgate.log import cause_of
 from headgate.pipeline.failure import ConsumedRecord, Failure, PolledRecord, Stage, class_name, message_of
 from headgate.pipeline.policy import ErrorPolicy
 from headgate.pipeline.trace import Traces
@@ -52,6 +53,13 @@ class ToleranceExceeded(ConnectError):
             f"Tolerance exceeded in error handler: stage '{failure.stage.value}' with class '{failure.plugin}', "
             f"where {failure.where}: {failure.error.rpartition('.')[2]}: {failure.message or ''}"
         )
+
+    @property
+    def cause_line(self) -> str:
+        """For whoever looks at the status of the task."""
+        failure = self.failure
+        said = cause_of(self.__cause__) if self.__cause__ else failure.said
+        return f"{said}; {failure.unread}" if failure.unread else f"{said} (in {failure.plugin}, {failure.where})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from headgate.api.errors import ConfigError
-from headgate.log import about, masked
+from headgate.log import about, masked, trace_of
 from headgate.model import Config, ConnectorType, TargetState, TaskId
 from headgate.runtime import config_rules, task_spec
 from headgate.runtime.board import StatusBoard
 from headgate.runtime.config.connector_config import CONNECTOR_CLASS, RELOAD, ConnectorConfig
 from headgate.runtime.config.secrets import Resolved, put_back
-from headgate.runtime.connector import ConnectorInstance, trace_of
+from headgate.runtime.connector import ConnectorInstance
 from headgate.runtime.context import RuntimeConnectorContext, StoreOffsetReader
 from headgate.runtime.errors import HerderError, StartFailed, TooManyTasks
 from headgate.runtime.herder_ports import HerderPorts
@@ -159,7 +159,7 @@ class Actor:
             await instance.shutdown()
             if instance.phase is Phase.FAILED and instance.trace:
                 trace = masked(instance.trace)
-                log.error("Connector was FAILED when it was shut down, or failed in stop()\n%s", trace)
+                log.error("Connector was FAILED when it was shut down, or failed in stop(): %s", trace)
         self._worker.begun.pop(name, None)  # not before: until now it is waited for
         self._board.put(name, InstanceEvent.SHUTDOWN)  # also if it could not even be built: what comes next begins anew
 
@@ -167,7 +167,7 @@ class Actor:
         trace = masked(instance.trace if instance and instance.trace else trace_of(error))
         if instance is not None:
             instance.fail(trace)
-        log.error("Connector %s\n%s", what, trace)
+        log.error("Connector %s: %s", what, trace)
         self._board.put(name, InstanceEvent.FAILURE, trace, instance.version if instance else None)
 
     # --- its tasks ----------------------------------------------------------------------------------------------------

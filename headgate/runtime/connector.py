@@ -10,13 +10,12 @@ import asyncio
 import contextvars
 import logging
 import threading
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from headgate.api.connector import Connector
-from headgate.log import about
+from headgate.log import about, trace_of
 from headgate.model import Config, TargetState
 from headgate.runtime.config.connector_config import TASK_CLASS, TOPICS, TOPICS_REGEX
 from headgate.runtime.errors import StartFailed, Superseded
@@ -185,8 +184,3 @@ class ConnectorInstance:
         with about(self.name):
             self._running = in_thread(call, f"connector-{self.name}-{doing}", late)
         return self._running
-
-
-def trace_of(error: BaseException) -> str:
-    """The traceback as users see it: it begins with the plugin's or Headgate's own lines and ends with the message."""
-    return "".join(traceback.format_exception(error)).strip()

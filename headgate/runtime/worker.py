@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from headgate.cluster.work import Work
-from headgate.log import about, masked
+from headgate.log import about, masked, trace_of
 from headgate.model import Config, TargetState, TaskId, TaskSpec
 from headgate.runtime.board import StatusBoard
-from headgate.runtime.connector import ConnectorInstance, trace_of
+from headgate.runtime.connector import ConnectorInstance
 from headgate.runtime.lifecycle import InstanceEvent
 from headgate.runtime.ports import RunningTask, TaskRunner
 from headgate.runtime.reconcile import Begun, Running
@@ -97,7 +97,7 @@ class Worker:
         if live is None or not live.started:
             self.task_starts.failures += 1
         with about(task):
-            log.error("Task failed and will not run again until it is restarted\n%s", masked(trace))
+            log.error("Task failed and will not run again until it is restarted: %s", masked(trace))
         self._board.put(task, InstanceEvent.FAILURE, trace, live.spec.version if live else None)
 
     async def stop_tasks(self, tasks: Sequence[TaskId]) -> None:
@@ -133,7 +133,7 @@ class Worker:
         if self.tasks.get(task) is not live:  # it is being stopped: who asked for that writes its status
             if event is InstanceEvent.FAILURE:
                 with about(task):
-                    log.error("Task failed while it was stopped\n%s", masked(trace or ""))
+                    log.error("Task failed while it was stopped: %s", masked(trace or ""))
         elif event is InstanceEvent.FAILURE:
             self.fail_task(task, trace or "", live)
         elif event is not InstanceEvent.SHUTDOWN:

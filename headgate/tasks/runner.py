@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from headgate.log import about
+from headgate.log import about, trace_of
 from headgate.metrics import SinkMetrics, SourceMetrics, TaskMetrics, Window
 from headgate.model import ConnectorType, EngineUnavailable, TargetState, TaskId, TaskSpec
 from headgate.tasks.control import Control, Stopped
@@ -110,7 +109,7 @@ class TaskThread:
         elif isinstance(error, EngineUnavailable):
             self._listener.on_failed(f"{type(error).__module__}.{type(error).__name__}: {error}")
         else:
-            self._listener.on_failed("".join(traceback.format_exception(error)).strip())
+            self._listener.on_failed(trace_of(error))
 
     def _end(self) -> None:
         with self._lock:

@@ -189,10 +189,10 @@ def test_another_record_or_operation_starts_its_own_retries(row: int, stage: Sta
         (PolledRecord("t", {}, {}, shown="SourceRecord{…}"), True, ", where source record is = SourceRecord{…}"),
     ],
 )
-def test_the_line_for_the_log_is_apaches(record: ConsumedRecord | PolledRecord, with_record: bool, where: str) -> None:
+def test_the_line_for_the_log_is_apaches_and_says_what_is_wrong(record: ConsumedRecord | PolledRecord, with_record: bool, where: str) -> None:
     failure = Failure(Stage.TRANSFORMATION, "a.B", "c.D", "no", (), record)
     assert failure.report(TaskId("orders", 2), with_record) == (
-        f"Error encountered in task orders-2. Executing stage 'TRANSFORMATION' with class 'a.B'{where}."
+        f"Error encountered in task orders-2. Executing stage 'TRANSFORMATION' with class 'a.B'{where}. D: no"
     )
 
 

@@ -167,7 +167,7 @@ class TestCreate:
         status = world.status()
         assert (status.connector.state, status.tasks) == (State.FAILED, ())
         trace = (status.connector.trace or "").splitlines()
-        assert trace[0] == "Traceback (most recent call last):"
+        assert trace[:2] == ["ConnectError: no such file", "Traceback (most recent call last):"]
         assert trace[-1].endswith("ConnectError: no such file")
         assert world.herder.connector_names() == ["orders"]
 

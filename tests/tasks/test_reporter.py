@@ -85,10 +85,10 @@ def test_the_log_has_apaches_line_and_the_trace_below(
     made, metrics = kafka.reporter(log_enable="true", log_include_messages=include)
     made.failed(FAILURE)
     assert caplog.messages == [
-        f"Error encountered in task orders-2. Executing stage 'TRANSFORMATION' with class 'a.B'{where}."
+        f"Error encountered in task orders-2. Executing stage 'TRANSFORMATION' with class 'a.B'{where}. D: no"
     ]
     assert caplog.records[0].levelno == logging.ERROR
-    assert logging.Formatter("%(message)s").format(caplog.records[0]).endswith(".\nTraceback\nc.D: no")
+    assert logging.Formatter("%(message)s").format(caplog.records[0]).endswith(". D: no\nTraceback\nc.D: no")
     assert metrics.logged == 1
 
 

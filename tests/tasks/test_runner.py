@@ -74,7 +74,7 @@ def test_a_task_that_fails_says_so_with_its_trace() -> None:
     bench.run()
     assert bench.listener.events == ["failed"]
     (trace,) = bench.listener.traces
-    assert trace.startswith("Traceback (most recent call last):")
+    assert trace.startswith("ZeroDivisionError: by nothing\nTraceback (most recent call last):\n")
     assert trace.endswith("ZeroDivisionError: by nothing")
     assert "in run" in trace
 
