@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import re
 import signal
 import threading
 import warnings
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import JSON, Client, await_, lines, sink_config, source_config
+from harness import JSON, STRING, Client, await_, lines, sink_config, source_config
 
 from headgate import log
 from headgate.cli.assembly import StandaloneWorker
@@ -58,12 +59,54 @@ def test_a_record_that_cannot_be_converted_fails_its_task_and_says_which(
     client.create(f"{name}-in", source_config(tmp_path / "in.txt", topic))
     client.create(f"{name}-out", sink_config(tmp_path / "out.txt", topic, **{"value.converter": JSON}))
     trace = client.await_states(f"{name}-out", "RUNNING", "FAILED")["tasks"][0]["trace"]
-    assert "Tolerance exceeded in error handler" in trace
     assert trace.splitlines()[0].endswith(
         f"; the value of topic {topic}, partition 0, offset 0 has 15 bytes, first 74 68 69 73 20 69 73 20: plain text,"
         " so for value.converter=org.apache.kafka.connect.storage.StringConverter"
     )
+    assert "Tolerance exceeded in error handler" in trace
     assert client.states(f"{name}-in") == ("RUNNING", ["RUNNING"])
+
+
+def flushing_sink(client: Client, name: str, topic: str, folder: Path, **more: str) -> None:
+    """Its topic has one record; its task cannot flush."""
+    (folder / "in.txt").write_text("a line\n")
+    client.create(f"{name}-in", source_config(folder / "in.txt", topic))
+    await_(lambda: client.offsets(f"{name}-in"), "the line in Kafka")
+    told = {"log": str(folder / "calls"), "value.converter": STRING, **more}
+    client.create(name, {"connector.class": "FaultySink", "topics": topic, **told})
+
+
+def test_a_sink_that_cannot_flush_is_tried_three_times_and_then_failed_with_nothing_committed(
+    client: Client, name: str, topic: str, tmp_path: Path
+) -> None:
+    flushing_sink(client, name, topic, tmp_path, **{"fail.in": "task.flush"})
+    trace = client.await_states(name, "RUNNING", "FAILED", seconds=60)["tasks"][0]["trace"]
+    assert trace.splitlines()[0] == (
+        "ConnectError: pre_commit() failed 3 times in a row, without a commit in between:"
+        " RuntimeError: told to fail in task.flush"
+    )
+    assert "faulty.py" in trace
+    assert client.offsets(name) == []
+    assert len(set(lines(tmp_path / "calls.records"))) == 1 < len(lines(tmp_path / "calls.records"))
+
+
+def test_a_sink_that_asks_for_patience_gets_it_and_the_retries_are_counted(
+    client: Client, name: str, topic: str, tmp_path: Path
+) -> None:
+    (tmp_path / "busy").touch()
+    flushing_sink(client, name, topic, tmp_path, **{"fail.in": "later:flush", "fail.while": str(tmp_path / "busy")})
+
+    def retries() -> float:
+        found = re.search(
+            rf'task_error_total_retries\{{connector="{name}",task="0"\}} (\S+)', client.http.get("/metrics").text
+        )
+        return float(found[1]) if found else 0.0
+
+    await_(lambda: retries() >= 4, "four tries", 60)
+    assert client.states(name) == ("RUNNING", ["RUNNING"])
+    assert client.offsets(name) == []
+    (tmp_path / "busy").unlink()
+    await_(lambda: [each["offset"]["kafka_offset"] for each in client.offsets(name)] == [1], "the commit", 60)
 
 
 def test_a_plugin_that_crashes_the_python_worker_fails_its_own_task_only(

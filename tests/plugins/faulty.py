@@ -145,6 +145,11 @@ class FaultySinkTask(_Faults, SinkTask):
             self.context.reporter.report(record, ValueError("the table does not like it")).result(20)
         return errant
 
+    def flush(self, offsets: Mapping[Any, int]) -> None:
+        if "later:flush" in self.settings["fail.in"] and Path(self.settings["fail.while"]).exists():
+            raise RetriableError("not now")
+        self.called("task.flush")
+
     def stop(self) -> None:
         self.called("task.stop")
 

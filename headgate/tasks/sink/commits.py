@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
+from headgate.api.errors import ConnectError, RetriableError
 from headgate.api.task import FrameSinkTask, SinkTask, TableSinkTask
+from headgate.backoff import Backoff
+from headgate.log import cause_of
 from headgate.metrics import SinkMetrics
 from headgate.model import TaskSpec, TopicPartition
 from headgate.tasks.ports import Clock, Consumer
@@ -15,6 +20,10 @@ from headgate.tasks.sink.context import RuntimeSinkContext
 from headgate.tasks.sink.state import SinkState
 
 log = logging.getLogger(__name__)
+
+_PAUSE: Final = Backoff(1.0, 2.0, 30.0)
+_MOST: Final = 3
+"""So many refusals in a row that are not to be retried, and the task fails."""
 
 
 @dataclass(eq=False)
@@ -29,6 +38,12 @@ class Commits:
     _metrics: SinkMetrics
     _clock: Clock
     _next: float = field(init=False)
+    _refusals: int = 0
+    """In a row, without a commit in between."""
+    _unexpected: int = 0
+    """Those of them that the task does not call retriable."""
+    _refused: Mapping[TopicPartition, int] = field(default_factory=dict)
+    _error: Exception | None = None
 
     def __post_init__(self) -> None:
         self._next = self._clock.now() + self._spec.flush_interval_ms / 1000
@@ -55,9 +70,9 @@ class Commits:
             return state, True
         try:
             allowed = self._task.pre_commit(dict(current))
-        except Exception:
-            log.exception("The task refused to commit: going back to what it let pass last")
+        except Exception as error:
             self._metrics.committed(began, ok=False)
+            self._count(error, current)
             back = {**state.safe, **self._context.take_seeks()}
             again = {where: offset for where, offset in back.items() if where not in closing}
             self._consumer.seek(again)
@@ -69,6 +84,8 @@ class Commits:
         wanted = state.uncommitted(passed)
         if not wanted:
             self._metrics.commit_skips += 1
+            if current == self._refused:
+                self._refusals = self._unexpected = 0
             return state, True
         try:
             self._consumer.commit(wanted)
@@ -76,9 +93,32 @@ class Commits:
             log.warning("Offsets could not be committed, will try again: %s", error)
             self._metrics.committed(began, ok=False)
             return state, True
+        self._refusals = self._unexpected = 0
         self._metrics.commit_seq += 1
         self._metrics.committed(began, ok=True)
         return state.has_committed(wanted), True
+
+    def pause_s(self) -> float:
+        """After a refusal: how long to wait before the records come again. Raises ConnectError when there were too many
+        in a row that are not to be retried."""
+        if self._unexpected >= _MOST:
+            assert self._error is not None
+            times = f"{self._refusals} times in a row, without a commit in between"
+            raise ConnectError(f"pre_commit() failed {times}: {cause_of(self._error)}") from self._error
+        return _PAUSE.after(self._refusals)
+
+    def _count(self, error: Exception, refused: Mapping[TopicPartition, int]) -> None:
+        self._refusals += 1
+        self._unexpected += not isinstance(error, RetriableError)
+        self._error, self._refused = error, refused
+        counters = self._metrics.errors
+        counters.failures += 1
+        counters.retries += self._unexpected < _MOST
+        counters.last_error_ms = int(time.time() * 1000)
+        log.warning(
+            "pre_commit() failed, %d in a row: nothing is committed, and records come again from what the task let pass"
+            " last: %s", self._refusals, cause_of(error), exc_info=error,
+        )  # fmt: skip
 
     def _dead_letters_arrived(self, began: float) -> bool:
         if self._reporter.flush(self._spec.flush_timeout_ms / 1000):

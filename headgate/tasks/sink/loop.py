@@ -217,18 +217,25 @@ class SinkLoop:
         if self._control.cancelled:
             return True
         self.state, willing = self._commits.commit(self.state, closing)
+        if not willing and not closing:
+            pause = self._commits.pause_s()
+            if not self._control.paused:
+                self._rest(pause)
         return willing
 
     def _wait_to_retry(self, seconds: float) -> None:
-        """Raises Rebalanced when partitions went: whoever has them next shall try."""
         self.state = self.state.waits()
+        self._rest(seconds)
+        self.state = self.state.again()
+
+    def _rest(self, seconds: float) -> None:
+        """Raises Rebalanced when partitions went: whoever has them next shall try."""
         if not self.state.rebalanced:
             self._consumer.pause()
             sit_out(seconds, self._control, self._clock, self._consumer.keep_alive)
             self._consumer.resume(self._context.paused)
         if self.state.rebalanced:
             raise Rebalanced("partitions went before records were to be tried again")
-        self.state = self.state.again()
 
     def _start_over(self) -> None:
         """What was under way comes again, as far as it is still this task's."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fakes import Clock, Consumer, task_spec
 
-from headgate.api import SinkRecord, SinkTask
+from headgate.api import ConnectError, RetriableError, SinkRecord, SinkTask
 from headgate.metrics import SinkMetrics
 from headgate.model import TopicPartition
 from headgate.tasks.sink.commits import Commits
@@ -188,6 +188,78 @@ def test_nothing_is_asked_of_a_task_without_partitions() -> None:
     bench = Bench({})
     assert bench.commit()
     assert bench.task.asked == 0
+
+
+# --- a task that refuses, again and again -----------------------------------------------------------------------------
+
+
+def refusing(bench: Bench, *errors: Exception | None) -> None:
+    """Raises these one after the other; None: it lets all pass."""
+    script = list(errors)
+
+    def answer(given: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        error = script.pop(0)
+        if error is not None:
+            raise error
+        return given
+
+    bench.task.answer = answer
+
+
+def test_what_is_retriable_is_tried_for_ever_less_and_less_often() -> None:
+    bench = Bench({P0: 5})
+    refusing(bench, *[RetriableError("the warehouse is full")] * 8)
+    pauses = []
+    for _ in range(8):
+        bench.state = replace(bench.state, positions={P0: 5})
+        assert not bench.commit()
+        pauses.append(bench.commits.pause_s())
+    assert pauses == [1, 2, 4, 8, 16, 30, 30, 30]
+    counted = bench.metrics.errors
+    assert (counted.failures, counted.retries, counted.errors) == (8, 8, 0)
+    assert counted.last_error_ms > 0
+    assert bench.metrics.commit_failures == 8
+
+
+def test_the_third_unexpected_error_in_a_row_is_the_last(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench({P0: 5}, {P0: 2})
+    closed = OSError("the warehouse is closed")
+    refusing(bench, closed, RetriableError("wait"), closed, closed)
+    for pause in (1, 2, 4):
+        assert not bench.commit()
+        assert bench.commits.pause_s() == pause
+    assert not bench.commit()
+    with pytest.raises(ConnectError) as raised:
+        bench.commits.pause_s()
+    assert str(raised.value) == (
+        "pre_commit() failed 4 times in a row, without a commit in between: OSError: the warehouse is closed"
+    )
+    assert raised.value.__cause__ is closed
+    assert bench.state.positions == {P0: 2}, "what is asked when it closes may not be more than it let pass"
+    assert (bench.metrics.errors.failures, bench.metrics.errors.retries) == (4, 3)
+    assert caplog.messages[-1].endswith("OSError: the warehouse is closed")
+
+
+@pytest.mark.parametrize(
+    ("between", "goes_on"),
+    [
+        ({P0: 9}, True),  # committed
+        ({P0: 5}, True),  # there was nothing new, and the task was content
+        ({P0: 2}, False),  # what it refused has not come again yet: nobody knows
+    ],
+)
+def test_only_what_was_refused_ends_the_row(between: dict[TopicPartition, int], goes_on: bool) -> None:
+    bench = Bench({P0: 5}, {P0: 5 if between == {P0: 5} else 2})
+    closed = OSError("the warehouse is closed")
+    refusing(bench, closed, closed, None, closed)
+    for positions in ({P0: 5}, {P0: 5}, between, {P0: 9}):
+        bench.state = replace(bench.state, positions=positions)
+        bench.commit()
+    if goes_on:
+        assert bench.commits.pause_s() == 1
+    else:
+        with pytest.raises(ConnectError, match="3 times in a row"):
+            bench.commits.pause_s()
 
 
 # --- when, and how it is counted --------------------------------------------------------------------------------------

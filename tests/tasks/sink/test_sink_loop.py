@@ -216,6 +216,46 @@ def test_a_task_that_refuses_at_the_end_has_committed_nothing() -> None:
 
 def test_offsets_wait_for_dead_letters() -> None:
     errors = errors_config(tolerance="all", deadletterqueue_topic_name="dead")
+def commit_after_each_put(bench: SinkBench) -> None:
+    bench.on_put = [lambda _: bench.context.request_commit()] * 20
+
+
+def test_a_task_that_keeps_refusing_gets_its_records_again_after_ever_longer_pauses() -> None:
+    bench = SinkBench({P0: 5})
+    commit_after_each_put(bench)
+    bench.on_pre_commit = [RetriableError("the warehouse is full")] * 4
+    began = bench.clock.now()
+    bench.run()
+    assert bench.puts == [values(P0, 0, 5)] * 5
+    assert bench.clock.now() - began >= 1 + 2 + 4 + 8
+    assert bench.consumer.committed == {P0: 5}
+    assert (bench.metrics.errors.retries, bench.metrics.commit_failures) == (4, 4)
+
+
+def test_a_task_that_refuses_for_no_good_reason_fails_the_third_time() -> None:
+    bench = SinkBench({P0: 5})
+    commit_after_each_put(bench)
+    bench.on_pre_commit = [OSError("the warehouse is closed")] * 3
+    with pytest.raises(ConnectError, match="3 times in a row, without a commit in between: OSError: the warehouse is"):
+        bench.run()
+    assert bench.puts == [values(P0, 0, 5)] * 3
+    assert bench.consumer.committed == {}, (
+        "what it refused may be lost to it: nothing of it is committed on its way out"
+    )
+    assert bench.of("pre_commit")[-1] == ("pre_commit", {P0: 0})
+    assert bench.journal[-3:] == [("close", [P0]), ("stop",), ("leave group",)]
+
+
+def test_a_stop_ends_such_a_pause() -> None:
+    bench = SinkBench({P0: 5})
+    commit_after_each_put(bench)
+    bench.on_pre_commit = [RetriableError("the warehouse is full")]
+    bench.control.while_waiting = [bench.control.stop]
+    with pytest.raises(Stopped):
+        bench.run()
+    assert bench.puts == [values(P0, 0, 5)]
+
+
     bench = SinkBench({P0: 5}, steps=[fails_on("0:3")], errors=errors)
     bench.letters.slow = True
     bench.then(bench.control.stop)
