@@ -14,7 +14,10 @@ from unittest.mock import MagicMock
 import pytest
 from docs_support import DOCS, ROOT, first_column, page_name, prose, section
 
+from headgate.cli import migrate, standalone
 from headgate.jars.jars import KAFKA_BROKER, SPARK_KAFKA
+from headgate.producer import FatalProducerError, Operation, codes
+from headgate.producer.classify import Situation, classify
 from headgate.rest.app import admin_routes, main_routes
 from headgate.rest.loggers import Loggers
 from headgate.rest.settings import RestSettings
@@ -26,6 +29,8 @@ pytestmark = pytest.mark.process
 PACKAGE = ROOT / "headgate"
 ARCHITECTURE = DOCS / "architecture.md"
 CONFIGURATION = DOCS / "configuration.md"
+WORKER_CODES = (standalone.WORKER_FAILED, standalone.CONNECTOR_FAILED)
+MIGRATE_CODES = (migrate.ALL_CAN_RUN, migrate.SOME_CANNOT, migrate.UNREADABLE)
 MODULES = sorted(file for file in PACKAGE.rglob("*.py") if file.name != "__init__.py")
 
 
@@ -74,6 +79,75 @@ def test_modules_named_in_the_text_exist() -> None:
         for name in re.findall(r"`((?:\w+/)+\w+\.py)`", prose(page)):
             candidates = (ROOT / name, PACKAGE / name)
             assert any(each.is_file() for each in candidates), f"{page_name(page)} names {name}"
+
+
+def test_source_files_named_by_any_page_exist() -> None:
+    for page in sorted(DOCS.glob("*.md")):
+        for name in re.findall(r"`(headgate/[\w/]+\.py)`", prose(page)):
+            assert (ROOT / name).is_file(), f"{page_name(page)} names {name}"
+
+
+# --- exit codes, fatal errors -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("page", "title", "codes"),
+    [
+        (CONFIGURATION, "Exit codes of `headgate standalone` and `headgate distributed`", (0, 1, *WORKER_CODES)),
+        (DOCS / "migrating.md", "The check", MIGRATE_CODES),
+    ],
+)
+def test_exit_codes_are_those_of_the_code(page: Path, title: str, codes: tuple[int, ...]) -> None:
+    assert tuple(map(int, re.findall(r"^\| (\d+) \|", section(page, title), re.MULTILINE))) == codes
+
+
+@pytest.mark.parametrize(("arguments", "code"), [([], 1), (["nothing"], 1), (["standalone", "--nothing"], 2)])
+def test_a_command_line_that_is_wrong_has_the_exit_code_of_the_page(arguments: list[str], code: int) -> None:
+    done = subprocess.run([sys.executable, "-m", "headgate.cli.main", *arguments], capture_output=True, check=False)
+    assert done.returncode == code
+
+
+# What brokers may answer to each request, by Kafka's own descriptions of them.
+FIND_COORDINATOR = {14, 15, 16, 35, 53, 58}
+INIT_PRODUCER_ID = {14, 15, 16, 31, 35, 47, 49, 50, 51, 53, 58, 90}
+ADD_PARTITIONS = {3, 14, 15, 16, 29, 35, 47, 48, 49, 51, 53, 55, 58, 90, 120}
+PRODUCE = {2, 3, 6, 7, 10, 17, 18, 19, 20, 21, 29, 31, 35, 43, 45, 47, 53, 58, 59, 87, 90, 120}
+OFFSETS = {3, 7, 12, 14, 15, 16, 22, 25, 28, 29, 30, 35, 43, 47, 48, 49, 51, 53, 58, 82, 90, 120}
+END_TXN = {14, 15, 16, 35, 47, 48, 49, 51, 53, 58, 90, 120}
+RECORDS = ADD_PARTITIONS | PRODUCE
+ID = FIND_COORDINATOR | INIT_PRODUCER_ID
+ANSWERS = {
+    Operation.INIT: ID,
+    Operation.BEGIN: ID,
+    Operation.SEND: RECORDS,
+    Operation.FLUSH: RECORDS,
+    Operation.COMMIT: RECORDS | END_TXN,
+    Operation.SEND_OFFSETS: RECORDS | FIND_COORDINATOR | OFFSETS,
+    Operation.ABORT: END_TXN | ID,
+}
+
+
+@pytest.mark.kip(691, "the documentation says what is fatal in which call")
+def test_fatal_errors_by_call_are_those_of_the_code() -> None:
+    told: dict[str, set[str]] = {}
+    page, same = DOCS / "producer.md", set[str]()
+    for calls, fatal in re.findall(
+        r"^\| (`.*?) \| (.*) \|$", section(page, "What is fatal in which call"), re.MULTILINE
+    ):
+        names = set(re.findall(r"`(\w+Error)`", fatal)) | (same if fatal.startswith("the same") else set())
+        told |= dict.fromkeys(re.findall(r"`(\w+)`", calls), same := names)
+    assert told == {operation.value: _fatal(operation) for operation in ANSWERS}
+
+
+def _fatal(operation: Operation) -> set[str]:
+    opened = operation not in (Operation.INIT, Operation.BEGIN)  # a transaction, which may be too old
+    return {
+        type(error).__name__
+        for code in ANSWERS[operation]
+        for overdue in {False, opened}
+        for error in [classify(codes.info(code, ""), Situation(operation, overdue=overdue))]
+        if isinstance(error, FatalProducerError) and type(error) is not FatalProducerError
+    }
 
 
 # --- dependencies.md --------------------------------------------------------------------------------------------------
