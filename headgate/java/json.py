@@ -10,13 +10,17 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
+from itertools import chain
 from typing import Any, Final, NoReturn
 
 import orjson
 
+from headgate.java.json_text import text_of
 from headgate.java.nesting import DEEPEST
 from headgate.java.numbers import decimal_text, double_text, wrap
 
@@ -28,7 +32,11 @@ class _Missing(Enum):
 MISSING: Final = _Missing.MISSING
 """What blank text is read as: neither null nor a value."""
 
-_MAX_NUMBER: Final = 1000
+_MOST_DIGITS: Final = 1000
+"""Of a number that Jackson reads."""
+_LONGEST_NAME: Final = 50_000
+LONGEST_TEXT: Final = 20_000_000
+_INT32: Final = 1 << 31
 _INT64: Final = 1 << 63
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -99,12 +107,18 @@ def _escape(match: re.Match[str]) -> str:
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
-_AS_ZERO: Final = bytes.maketrans(b"123456789", b"0" * 9)
+_AS_ZERO: Final = bytes.maketrans(b"123456789+-E{", b"00000000000e[")
 _NINETEEN_DIGITS: Final = b"0" * 19
+_LONG_POWER: Final = b"e" + b"0" * 10
+_MINUS_ZERO: Final = re.compile(rb"-0[.eE]")
+LONG_NUMBER: Final = b"0" * (_MOST_DIGITS // 3)
+"""A number of so many digits that Jackson refuses it has so many in one of its three parts."""
 _BLANK: Final = re.compile(r"[ \t\n\r]*")
-_NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_NUMBER: Final = re.compile(r"-?0*([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?")
 _WORDS: Final[Mapping[str, bool | None]] = {"true": True, "false": False, "null": None}
-_WORD: Final = re.compile(r"[A-Za-z0-9_$]+")
+_WORD: Final = re.compile(r"(true|false|null)(.?)", re.DOTALL)
+_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_PARTS_OF_NAMES: Final = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Nd", "Sc", "Pc", "Mc", "Mn", "Cf"})
 _scan_string: Callable[[str, int, bool], tuple[str, int]] = json.decoder.scanstring  # type: ignore[attr-defined]
 
 
@@ -117,7 +131,12 @@ def loads(data: bytes, *, typed: bool = False) -> Any:
     except orjson.JSONDecodeError:
         tree = exact_loads(data)
     else:
-        if (_NINETEEN_DIGITS not in data.translate(_AS_ZERO) and b"-0." not in data) or _settled(tree):
+        zeros = data.translate(_AS_ZERO)
+        if (
+            ((zeros.find(_NINETEEN_DIGITS) < 0 and _MINUS_ZERO.search(data) is None) or _settled(tree))
+            and zeros.find(_LONG_POWER) < 0
+            and (len(data) <= _MOST_DIGITS or _moderate(data, zeros, tree))
+        ):
             return tree
         tree = exact_loads(data)
     return tree if typed else plain(tree)
@@ -125,11 +144,12 @@ def loads(data: bytes, *, typed: bool = False) -> Any:
 
 def exact_loads(data: bytes) -> Any:
     """The values with integers of any size and other numbers as Decimal, digit by digit. Raises ValueError."""
-    source = data.decode(json.detect_encoding(data))
-    start = _after_blank(source, 0)
+    source, of_bytes = text_of(data)
+    reader = _Reader(source, of_bytes)
+    start = reader.after_blank(0)
     if start == len(source):
         return MISSING
-    tree, end = _value(source, start, 0)
+    tree, end = reader.value(start, 0)
     # Anything may follow the first value, but not on the heels of a number.
     if isinstance(tree, int | Decimal) and not isinstance(tree, bool) and source[end : end + 1].strip(" \t\n\r"):
         raise ValueError(f"Expected space separating root-level values at {end}")
@@ -148,6 +168,11 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
 
 
+def has_long_number(data: bytes) -> bool:
+    """Whether there may be a number that Jackson refuses for its length."""
+    return LONG_NUMBER in data.translate(_AS_ZERO)
+
+
 def _settled(tree: Any) -> bool:
     """Whether all numbers are what Java reads, too: orjson takes unsigned numbers, and floats for larger ones."""
     if isinstance(tree, bool):
@@ -161,6 +186,29 @@ def _settled(tree: Any) -> bool:
     return not isinstance(tree, list) or all(map(_settled, tree))
 
 
+def _moderate(data: bytes, zeros: bytes, tree: Any) -> bool:
+    """Whether nothing in it may be so large that Jackson refuses it. orjson reads texts, names and numbers of any
+    length, and a few levels more."""
+    if LONG_NUMBER in zeros or len(data) > LONGEST_TEXT:
+        return False
+    if len(data) <= _LONGEST_NAME and zeros.count(b"[") <= DEEPEST:
+        return True
+    level = [tree] if type(tree) in (dict, list) else []
+    for _ in range(DEEPEST):
+        names = chain.from_iterable([each for each in level if type(each) is dict])
+        if max(map(len, names), default=0) * 4 > _LONGEST_NAME:
+            return False
+        level = [
+            value
+            for each in level
+            for value in (each.values() if type(each) is dict else each)
+            if type(value) is dict or type(value) is list
+        ]
+        if not level:
+            return True
+    return False
+
+
 def plain(tree: Any) -> Any:
     """What exact numbers are without a schema: integers wrapped into 64 bits, others as float."""
     if isinstance(tree, bool):
@@ -168,75 +216,112 @@ def plain(tree: Any) -> Any:
     if isinstance(tree, int):
         return wrap(tree, 64)
     if isinstance(tree, Decimal):
-        return float(tree) + 0.0  # BigDecimal has no negative zero, and -0.0 + 0.0 is 0.0
+        return float(tree) if tree else 0.0  # BigDecimal has no negative zero
     if isinstance(tree, dict):
         return {key: plain(value) for key, value in tree.items()}
     return [plain(item) for item in tree] if isinstance(tree, list) else tree
 
 
-def _after_blank(source: str, at: int) -> int:
-    found = _BLANK.match(source, at)
-    return found.end() if found else at
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Each method reads what begins at a place, and says where it ends."""
+
+    source: str
+    of_bytes: bool
+    """UTF-8, which Jackson reads without making characters of it first. It is stricter then."""
+
+    def after_blank(self, at: int) -> int:
+        found = _BLANK.match(self.source, at)
+        return found.end() if found else at
+
+    def value(self, at: int, depth: int) -> tuple[Any, int]:
+        """`depth` is how many lists and objects it is in."""
+        first = self.source[at : at + 1]
+        if first == '"':
+            return self.text(at)
+        if first in ("{", "["):
+            if depth == DEEPEST:
+                raise ValueError(f"Document nesting depth ({depth + 1}) exceeds the maximum allowed ({DEEPEST})")
+            return (self.object if first == "{" else self.list)(at + 1, depth + 1)
+        number = _NUMBER.match(self.source, at)
+        if number:
+            return _number(number), number.end()
+        word = _WORD.match(self.source, at)
+        if word and not self._goes_on(word[2]):
+            return _WORDS[word[1]], word.end(1)
+        raise ValueError(f"Unexpected character at {at}: expected a valid value")
+
+    def _goes_on(self, char: str) -> bool:
+        """Whether a word with this character behind it is another one."""
+        if char < "0" or (self.of_bytes and char >= "\x7f"):
+            return char >= "0"
+        return (unicodedata.category(char) in _PARTS_OF_NAMES and char < "\U00010000") or "\x7f" <= char <= "\x9f"
+
+    def text(self, at: int) -> tuple[str, int]:
+        found, end = _scan_string(self.source, at + 1, True)
+        if len(found) * 2 > LONGEST_TEXT and _units(found) > LONGEST_TEXT:
+            raise ValueError(f"String value length ({_units(found)}) exceeds the maximum allowed ({LONGEST_TEXT})")
+        return found, end
+
+    def name(self, at: int) -> tuple[str, int]:
+        if self.source[at : at + 1] != '"':
+            raise ValueError(f"Was expecting double-quote to start field name at {at}")
+        found, end = _scan_string(self.source, at + 1, True)
+        # Of bytes the escape of half a surrogate pair makes no name, and has no UTF-8 either.
+        errors = "strict" if self.of_bytes and _SURROGATE.search(self.source, at, end) else "surrogatepass"
+        length = len(found.encode("utf-8", errors)) if self.of_bytes else _units(found)
+        if length > _LONGEST_NAME:
+            raise ValueError(f"Name length ({length}) exceeds the maximum allowed ({_LONGEST_NAME})")
+        return found, end
+
+    def list(self, at: int, depth: int) -> tuple[list[Any], int]:
+        items: list[Any] = []
+        at = self.after_blank(at)
+        if self.source[at : at + 1] == "]":
+            return items, at + 1
+        while True:
+            item, at = self.value(at, depth)
+            items.append(item)
+            at, ended = self._separator(at, "]")
+            if ended:
+                return items, at
+
+    def object(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
+        members: dict[str, Any] = {}
+        at = self.after_blank(at)
+        if self.source[at : at + 1] == "}":
+            return members, at + 1
+        while True:
+            name, at = self.name(at)
+            at = self.after_blank(at)
+            if self.source[at : at + 1] != ":":
+                raise ValueError(f"Was expecting a colon to separate field name and value at {at}")
+            members[name], at = self.value(self.after_blank(at + 1), depth)
+            at, ended = self._separator(at, "}")
+            if ended:
+                return members, at
+
+    def _separator(self, at: int, end: str) -> tuple[int, bool]:
+        at = self.after_blank(at)
+        found = self.source[at : at + 1]
+        if found != end and found != ",":
+            raise ValueError(f"Unexpected {found or 'end of input'} at {at}: was expecting a comma or {end}")
+        return (at + 1, True) if found == end else (self.after_blank(at + 1), False)
 
 
-def _value(source: str, at: int, depth: int) -> tuple[Any, int]:
-    """`depth` is how many lists and objects it is in."""
-    first = source[at : at + 1]
-    if first == '"':
-        return _scan_string(source, at + 1, True)
-    if first in ("{", "["):
-        if depth == DEEPEST:
-            raise ValueError(f"Document nesting depth ({depth + 1}) exceeds the maximum allowed ({DEEPEST})")
-        return (_object if first == "{" else _list)(source, at + 1, depth + 1)
-    number = _NUMBER.match(source, at)
-    if number:
-        return _number(number), number.end()
-    word = _WORD.match(source, at)
-    if word and word[0] in _WORDS:
-        return _WORDS[word[0]], word.end()
-    raise ValueError(f"Unexpected character at {at}: expected a valid value")
+def _units(text: str) -> int:
+    """How long Java says that it is."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _number(found: re.Match[str]) -> int | Decimal:
-    if len(found[0]) > _MAX_NUMBER:
-        raise ValueError(f"Number value length ({len(found[0])}) exceeds the maximum allowed ({_MAX_NUMBER})")
-    return Decimal(found[0]) if found[1] or found[2] else int(found[0])
-
-
-def _list(source: str, at: int, depth: int) -> tuple[list[Any], int]:
-    items: list[Any] = []
-    at = _after_blank(source, at)
-    if source[at : at + 1] == "]":
-        return items, at + 1
-    while True:
-        item, at = _value(source, at, depth)
-        items.append(item)
-        at, ended = _separator(source, at, "]")
-        if ended:
-            return items, at
-
-
-def _object(source: str, at: int, depth: int) -> tuple[dict[str, Any], int]:
-    members: dict[str, Any] = {}
-    at = _after_blank(source, at)
-    if source[at : at + 1] == "}":
-        return members, at + 1
-    while True:
-        if source[at : at + 1] != '"':
-            raise ValueError(f"Was expecting double-quote to start field name at {at}")
-        name, at = _scan_string(source, at + 1, True)
-        at = _after_blank(source, at)
-        if source[at : at + 1] != ":":
-            raise ValueError(f"Was expecting a colon to separate field name and value at {at}")
-        members[name], at = _value(source, _after_blank(source, at + 1), depth)
-        at, ended = _separator(source, at, "}")
-        if ended:
-            return members, at
-
-
-def _separator(source: str, at: int, end: str) -> tuple[int, bool]:
-    at = _after_blank(source, at)
-    found = source[at : at + 1]
-    if found != end and found != ",":
-        raise ValueError(f"Unexpected {found or 'end of input'} at {at}: was expecting a comma or {end}")
-    return (at + 1, True) if found == end else (_after_blank(source, at + 1), False)
+    whole, fraction, power = found[1], found[2] or "", found[3] or ""
+    digits = len(whole) + len(fraction) + len(power.lstrip("+-"))
+    if digits > _MOST_DIGITS:
+        raise ValueError(f"Number value length ({digits}) exceeds the maximum allowed ({_MOST_DIGITS})")
+    if not fraction and not power:
+        return int(found[0])
+    exponent = int(power or 0)
+    if not (-_INT32 < exponent < _INT32 and -_INT32 <= len(fraction) - exponent < _INT32):
+        raise ValueError(f"{found[0]} cannot be read as java.math.BigDecimal: its exponent is out of range")
+    return Decimal(found[0])

@@ -157,7 +157,7 @@ def test_a_filter_leaves_nothing(watch: Watch) -> None:
         ("1.5E-07", "1.5E-7", "1.5E-7", True),
         ("0.1000000000000000055511151231257827", "0.1", "0.1", True),
         ("-0.50", "-0.5", "-0.5", True),
-        (f"-0.{'0' * 400}1", "0.0", "0.0", False),
+        (f"-0.{'0' * 400}1", "-0.0", "-0.0", False),
         ("-0.0", "0.0", "0.0", False),
         ("1e19", "1.0E19", "1.0E19", False),
         ("1e400", "Infinity", '"Infinity"', False),
@@ -260,7 +260,7 @@ def test_what_only_records_can_tell(made: StepSpec, form: Form, watch: Watch) ->
 
 
 @pytest.mark.parametrize("value", [1.5, 3, True, "x"])
-@pytest.mark.parametrize("names", [[f"field{number}" for number in range(3000)], ["x" * 100_000]])
+@pytest.mark.parametrize("names", [[f"field{number}" for number in range(3000)], ["x" * 50_000]])
 def test_an_object_may_have_too_many_fields_or_too_long_names(names: list[str], value: Any, watch: Watch) -> None:
     batch = consumed([orjson.dumps(dict.fromkeys(names, value))] * ROWS)
     assert sink().table(batch).num_rows == ROWS

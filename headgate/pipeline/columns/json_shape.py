@@ -2,7 +2,7 @@
 
 Texts of one shape can be read by columns without losing anything: its pattern admits no text that `JsonConverter` and
 Arrow would read differently. Nested values, missing fields, minus zero, and escapes that may be half a surrogate pair
-do not match it; numbers beyond 64 bits are refused when they are read.
+do not match it; numbers beyond 64 bits, or of too many digits, are refused when they are read.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from headgate.java.json import LONG_NUMBER, LONGEST_TEXT, has_long_number
 from headgate.pipeline.columns.frame import Column, NotByColumns, joined
 
 _SAMPLES: Final = 8
 _LONGEST: Final = 20_000
 """A longer pattern, of hundreds of fields, takes too long, and at last is refused."""
+_STRIDE: Final = 16
 _NULL: Final = type(None)
 _POWER: Final = "[eE][+-]?[0-9]{1,2}"
 _PATTERNS: Final[Mapping[type, str]] = {
@@ -74,6 +76,8 @@ class Shape:
     def read(self, texts: Column) -> dict[str, Column]:
         """The fields of texts that all match. Raises NotByColumns."""
         data = _in_one_piece(texts)
+        if _too_long(data, pc.max(pc.binary_length(texts)).as_py() or 0):
+            raise NotByColumns("a number or a text that may be too long")
         table = pyarrow.json.read_json(
             pa.BufferReader(data),
             read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=data.size + 1),
@@ -119,6 +123,16 @@ def _quoted(name: str) -> str:
 
 def _moderate(column: Column) -> bool:
     return bool(pc.all(pc.less(pc.abs(column), 2.0**63), min_count=0).as_py())
+
+
+def _too_long(data: pa.Buffer, longest: int) -> bool:
+    """Whether Jackson may refuse one of the texts for the length of a value. Looks for digits at one byte in some
+    first: all of them take as long as to read the texts."""
+    if longest <= len(LONG_NUMBER):
+        return False
+    digits = (np.frombuffer(data, np.uint8)[::_STRIDE] - ord("0") < 10).tobytes()
+    suspicious = digits.find(b"\x01" * (len(LONG_NUMBER) // _STRIDE)) >= 0
+    return longest > LONGEST_TEXT or (suspicious and has_long_number(data.to_pybytes()))
 
 
 def _in_one_piece(texts: Column) -> pa.Buffer:

@@ -1,0 +1,79 @@
+"""JSON is accepted and refused as by Apache's JsonConverter, which was asked: record by record and by columns."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pipeline_plugins import consumed
+from sink_strategies import run, sink
+
+from headgate.api import DataError, Form, SinkRecord
+from headgate.pipeline.columns import plan as plans
+from headgate.pipeline.converters.json import JsonConverter
+from headgate.pipeline.transforms.from_json import FromJsonValue
+
+_ANSWERS = json.loads(Path(__file__).with_name("jackson_answers.json").read_text())
+ANSWERS: list[tuple[bytes, str | bool]] = [
+    *((text.encode("latin-1"), answer) for text, answer in _ANSWERS["texts"].items()),
+    *(
+        ("".join(text * count for text, count in pieces).encode("latin-1"), answer)
+        for pieces, answer in _ANSWERS["large"]
+    ),
+]
+"""False: refused; True: accepted, and too large to be written there."""
+
+
+def shown(value: Any) -> str:
+    """As JacksonAnswers.java shows it."""
+    if isinstance(value, dict):
+        return f"{{{''.join(f'{shown(name)}:{shown(member)},' for name, member in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{''.join(f'{shown(item)},' for item in value)}]"
+    if isinstance(value, str):
+        return f"s{value.encode('utf-16-be', 'surrogatepass').hex()}"
+    if isinstance(value, float):
+        return f"d{struct.pack('>d', value).hex()}"
+    return "n" if value is None else str(value).lower() if isinstance(value, bool) else f"l{value}"
+
+
+@pytest.mark.parametrize(("data", "answer"), ANSWERS, ids=[f"{data[:40]!r}" for data, _ in ANSWERS])
+def test_the_converter_answers_as_apaches(data: bytes, answer: str | bool) -> None:
+    converter = JsonConverter()
+    converter.configure({"schemas.enable": "false"}, is_key=False)
+    if answer is False:
+        with pytest.raises(DataError, match=r"^Converting byte"):
+            converter.to_connect("t", data)
+    else:
+        read = shown(converter.to_connect("t", data)[1])
+        assert answer in (True, read)
+
+
+def test_the_same_is_accepted_by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "_FEWEST", 1)
+    table, by_columns = plans.ColumnPlan.table, []
+
+    def watched(plan: plans.ColumnPlan, *arguments: Any) -> Any:
+        made = table(plan, *arguments)
+        by_columns.append(made)
+        return made
+
+    monkeypatch.setattr(plans.ColumnPlan, "table", watched)
+    chain = sink(form=Form.JSON)
+    for data, answer in ANSWERS:
+        batch = consumed([b'{"a":1.5}', data, b'{"a":2.5}'])
+        there, failures, _ = run(chain, batch, by_columns=True)
+        assert (there.num_rows, len(failures)) == ((3, 0) if answer else (2, 1)), data[:99]
+        assert (there, failures, None) == run(chain, batch, by_columns=False), data[:99]
+    assert len(by_columns) > len(ANSWERS)
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe", b"\xef\xbb\xbf", b'{"\\ud800":1}', b"1e-2147483648"])
+def test_from_json_refuses_the_same(data: bytes) -> None:
+    transform = FromJsonValue()
+    transform.configure({})
+    with pytest.raises(DataError, match=r"^Converting byte"):
+        transform.apply(SinkRecord(topic="t", partition=0, value=data, offset=0))
