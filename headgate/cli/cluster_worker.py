@@ -79,10 +79,13 @@ class DistributedWorker(AnyWorker):
         self.problem = problem
         self.failed.set()
 
-    def _open_offsets(self, connector: str, config: Config, *, to_change: bool) -> AbstractContextManager[OffsetStore]:
+    def _open_offsets(
+        self, connector: str, config: Config, *, to_change: bool, at_once: bool = False
+    ) -> AbstractContextManager[OffsetStore]:
         topic, clients = task_spec.offsets_place(config, self.config)
         exclusive = to_change and self.config.exactly_once_sources
-        return self.logs.open_offsets(topic, clients, f"{self.config.group_id}-{connector}" if exclusive else None)
+        own_id = f"{self.config.group_id}-{connector}" if exclusive else None
+        return self.logs.open_offsets(topic, clients, own_id, at_once=at_once)
 
     def _offsets_for(self, spec: TaskSpec) -> TaskOffsets:
         topic, clients = task_spec.offsets_place(spec.connector_config, self.config)

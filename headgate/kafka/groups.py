@@ -21,6 +21,8 @@ _ONE: Final = 3
 """The last version of the question for one coordinator, which all brokers answer."""
 _OF_ONE: Final = 7
 """The last version of the question for the offsets of one group."""
+_REACH_MS: Final = 3000
+"""How long the first broker may take to answer; whoever can wait longer asks again."""
 
 
 def ask_coordinator(config: Mapping[str, Any], group: str, request: Any, seconds: float) -> Any:
@@ -40,7 +42,7 @@ def ask_coordinator(config: Mapping[str, Any], group: str, request: Any, seconds
     network: Any = None
     try:
         network = KafkaNetClient(**settings, request_timeout_ms=left(), receive_message_max_bytes=2**31 - 1)
-        network.check_version(timeout_ms=left())
+        network.check_version(timeout_ms=min(left(), _REACH_MS))
         search = FindCoordinatorRequest(key=group, key_type=_GROUP, max_version=_ONE)
         found = network.send_and_receive(network.least_loaded_node(), search, timeout_ms=left())
         check(found.error_code)

@@ -11,6 +11,7 @@ from headgate.rest import entities
 from headgate.rest.body import JsonResponse, read_json
 from headgate.rest.routing import connector_of
 from headgate.runtime.herder import Herder
+from headgate.runtime.ports import OffsetsLost
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,11 @@ class OffsetEndpoints:
 
     async def read(self, request: Request) -> Response:
         name = connector_of(request)
-        return JsonResponse(entities.offsets(await self.herder.call(lambda: self.herder.offsets(name))))
+        try:
+            return JsonResponse(entities.offsets(await self.herder.call(lambda: self.herder.offsets(name))))
+        except OffsetsLost as lost:  # KIP-875: what a worker remembers can be a life-saver
+            warning = f'199 - "from memory: topic {lost.topic} of source offsets was deleted"'
+            return JsonResponse(entities.offsets(lost.known), headers={"Warning": warning})
 
     async def alter(self, request: Request) -> Response:
         name = connector_of(request)

@@ -32,7 +32,9 @@ class HerderPorts:
 def offsets_in(store: OffsetStore) -> OpenOffsets:
     """Those of every connector are in this one."""
 
-    def opened(connector: str, config: Config, *, to_change: bool) -> AbstractContextManager[OffsetStore]:
+    def opened(
+        connector: str, config: Config, *, to_change: bool, at_once: bool = False
+    ) -> AbstractContextManager[OffsetStore]:
         return nullcontext(store)
 
     return opened

@@ -18,7 +18,7 @@ from headgate.runtime.config.overrides import Client
 from headgate.runtime.config.secrets import Secrets
 from headgate.runtime.config.worker_config import WorkerConfig
 from headgate.runtime.connector import in_thread
-from headgate.runtime.errors import OffsetsError
+from headgate.runtime.errors import OffsetsError, PluginNotFound
 from headgate.runtime.plugins import Found, Plugins
 from headgate.runtime.ports import GroupNotEmpty, GroupOffsets, OpenOffsets
 from headgate.runtime.view import ConnectorView
@@ -37,8 +37,12 @@ class OffsetChanges:
     _secrets: Secrets = field(default_factory=Secrets)
 
     async def read(self, connector: ConnectorView) -> list[tuple[Partition, Offset]]:
+        """Also of a connector whose class is not installed. Raises OffsetsLost, which has what is left of them."""
         connector = await self._resolved(connector)
-        if self._found(connector).connector_type is ConnectorType.SINK:
+        kind = self._plugins.connector_type(connector.config.get(CONNECTOR_CLASS))
+        if kind is ConnectorType.UNKNOWN:
+            kind = rules.type_of(connector.config)
+        if kind is ConnectorType.SINK:
             problem = f"Failed to retrieve consumer group offsets for sink connector {connector.name}"
             return rules.sink_entries(await self._read_group(connector, problem))
         return await self._read_source(connector, f"Failed to retrieve offsets for source connector {connector.name}")
@@ -55,6 +59,8 @@ class OffsetChanges:
             await self._alter_group(connector, wanted)
         else:
             entries = rules.parse_source_changes(changes)
+            # Before anybody is asked: where they are kept may not be there.
+            await self._read_source(connector, f"Failed to modify offsets for source connector {connector.name}")
             known = await self._hook(found, connector, entries)
             await self._write_source(connector, entries)
         return rules.success("altered", known)
@@ -81,29 +87,34 @@ class OffsetChanges:
         return replace(connector, config=(await self._secrets.look_up(connector.config)).config)
 
     def _found(self, connector: ConnectorView) -> Found:
-        return self._plugins.find_connector(connector.config.get(CONNECTOR_CLASS, ""))
+        """For its hook."""
+        try:
+            return self._plugins.find_connector(connector.config.get(CONNECTOR_CLASS, ""))
+        except PluginNotFound as missing:
+            raise OffsetsError(f"Failed to modify offsets for connector {connector.name}: {missing}") from missing
 
     async def _hook(self, found: Found, connector: ConnectorView, changes: Any) -> bool:
         """Asks a fresh connector that was never started. Nothing has been written yet, also when it refuses."""
         kind = found.connector_type.value
 
         def ask() -> bool:
-            plugin = found.connector()
-            assert isinstance(plugin, SourceConnector | SinkConnector)
-            return bool(plugin.alter_offsets(dict(connector.config), changes))
+            try:
+                plugin = found.connector()
+                assert isinstance(plugin, SourceConnector | SinkConnector)
+                return bool(plugin.alter_offsets(dict(connector.config), changes))
+            except Exception as error:
+                log.warning("Connector refused to have its offsets changed", exc_info=True)
+                raise rules.hook_failure(error, kind, connector.name) from error
 
         try:
             return await asyncio.wait_for(in_thread(ask, f"alter-offsets-{connector.name}"), _HOOK_TIMEOUT_S)
         except TimeoutError:
             problem = f"Timed out while calling the 'alterOffsets' method for {kind} connector {connector.name}"
             raise OffsetsError(problem) from None
-        except Exception as error:
-            log.warning("Connector refused to have its offsets changed", exc_info=True)
-            raise rules.hook_failure(error, kind, connector.name) from error
 
     async def _read_source(self, connector: ConnectorView, problem: str) -> list[tuple[Partition, Offset]]:
         def read() -> list[tuple[Partition, Offset]]:
-            with self._open(connector.name, connector.config, to_change=False) as store:
+            with self._open(connector.name, connector.config, to_change=False, at_once=True) as store:
                 return store.all(connector.name)
 
         with _told(f"Reading the offsets of {connector.name}", problem):
@@ -113,6 +124,7 @@ class OffsetChanges:
         def write() -> None:
             with self._open(connector.name, connector.config, to_change=True) as store:
                 store.put(connector.name, entries)
+                store.all(connector.name)  # KIP-875: they count when they have been read back
 
         problem = f"Failed to modify offsets for source connector {connector.name}"
         with _told(f"Writing the offsets of {connector.name}", problem):
@@ -147,9 +159,12 @@ class OffsetChanges:
 
 @contextmanager
 def _told(doing: str, problem: str, not_empty: OffsetsError | None = None) -> Iterator[None]:
-    """What fails within it is logged as it is, and told as the `problem`; or as `not_empty`, if that is it."""
+    """What fails within it is logged as it is, and told as the `problem`; or as `not_empty`, if that is it; or as it is
+    if it was meant for the user."""
     try:
         yield
+    except OffsetsError:
+        raise
     except Exception as error:
         if isinstance(error, GroupNotEmpty) and not_empty is not None:
             raise not_empty from error

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from headgate.api.errors import ConnectError, UnsupportedOperation
-from headgate.model import SINK_GROUP_PREFIX, Config, Offset, Partition, TargetState, TopicPartition
+from headgate.model import SINK_GROUP_PREFIX, Config, ConnectorType, Offset, Partition, TargetState, TopicPartition
+from headgate.runtime.config.connector_config import TOPICS, TOPICS_REGEX
 from headgate.runtime.errors import BadRequest, HerderError, NotStopped, OffsetsError
 from headgate.runtime.view import ConnectorView
 
@@ -22,6 +23,11 @@ def require_stopped(connector: ConnectorView) -> None:
     """Offsets may change only while nothing of the connector runs that could write over them."""
     if connector.target is not TargetState.STOPPED or connector.tasks:
         raise NotStopped(connector.name)
+
+
+def type_of(config: Config) -> ConnectorType:
+    """Of a connector whose class is not installed: what has topics to read is a sink."""
+    return ConnectorType.SINK if config.get(TOPICS) or config.get(TOPICS_REGEX) else ConnectorType.SOURCE
 
 
 def group_of(name: str, config: Config, worker_consumer: Config) -> str:
@@ -119,14 +125,15 @@ def _check_primitive(values: Mapping[str, Any]) -> None:
 
 
 def hook_failure(error: BaseException, kind: str, name: str) -> HerderError:
-    """How an exception from `alter_offsets` is told to the user."""
+    """How an exception from `alter_offsets` is told to the user: with its message, whatever it is."""
+    said = str(error)
     if isinstance(error, UnsupportedOperation | NotImplementedError):
-        return OffsetsError(
-            f"Failed to modify offsets for connector {name} because it doesn't support external modification of offsets"
-        )
-    if isinstance(error, ConnectError):
-        return OffsetsError(str(error))
-    return OffsetsError(f"Failed to modify offsets for {kind} connector {name}")
+        problem = f"connector {name} because it doesn't support external modification of offsets"
+    elif isinstance(error, ConnectError) and said:
+        return OffsetsError(said)
+    else:
+        problem, said = f"{kind} connector {name}", f"{type(error).__name__}: {said}".removesuffix(": ")
+    return OffsetsError(f"Failed to modify offsets for {problem}{said and f': {said}'}")
 
 
 def success(verb: str, known: bool) -> str:

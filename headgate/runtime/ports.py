@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from headgate.model import Config, Offset, Partition, Status, TargetState, TaskId, TaskSpec, TopicPartition
+from headgate.runtime.errors import OffsetsError
 from headgate.runtime.view import ClusterView
 
 
@@ -50,18 +51,42 @@ class OffsetStore(Protocol):
     def get(self, connector: str, partitions: Sequence[Partition]) -> list[Offset | None]: ...
 
     def all(self, connector: str) -> list[tuple[Partition, Offset]]:
-        """Every partition of this connector that has an offset."""
+        """Every partition of this connector that has an offset. Raises KafkaAway, OffsetsLost."""
 
     def put(self, connector: str, offsets: Sequence[tuple[Partition, Offset | None]]) -> None:
         """All of them or none; None removes a partition's offset."""
 
 
+class KafkaAway(OffsetsError):
+    """No broker answers."""
+
+    def __init__(self, servers: str, said: str) -> None:
+        super().__init__(
+            f"Kafka does not answer at {servers} ({said}): see that it runs there and that this worker can reach it,"
+            " then ask again."
+        )
+
+
+class OffsetsLost(OffsetsError):
+    """Kafka has their topic no more, or only some of its partitions; `known` is what had been read of it."""
+
+    def __init__(self, topic: str, known: list[tuple[Partition, Offset]]) -> None:
+        super().__init__(
+            f"Topic {topic} of source offsets was deleted: they cannot be changed before it is there again, as it was."
+            " Reading them still tells what this worker remembers."
+        )
+        self.topic = topic
+        self.known = known
+
+
 class OpenOffsets(Protocol):
     """The offsets of one source: the worker's store or, over it, a topic of the connector's own (KIP-618)."""
 
-    def __call__(self, connector: str, config: Config, *, to_change: bool) -> AbstractContextManager[OffsetStore]:
+    def __call__(
+        self, connector: str, config: Config, *, to_change: bool, at_once: bool = False
+    ) -> AbstractContextManager[OffsetStore]:
         """`config` has its variables looked up. `to_change`: all of a `put` is to count or nothing, if the worker has
-        exactly-once sources. Opening blocks."""
+        exactly-once sources. Opening blocks; `at_once`: but does not wait for Kafka if it is away."""
 
 
 class GroupOffsets(Protocol):

@@ -17,8 +17,11 @@ from headgate.kafka.groups import delete_offsets, read_offsets
 from headgate.kafka.settings import ClientConfigError, ClientKind, translate
 from headgate.model import Config, TopicPartition
 from headgate.runtime.ports import GroupNotEmpty
+from headgate.storage.reach import require_kafka
 
 T = TypeVar("T")
+
+_REACH_S, _SOON_S = 3.0, 1.5
 
 # An admin client commits as nobody in particular: to a group with members, that is an unknown member.
 _NOT_EMPTY: Final = frozenset(
@@ -46,28 +49,33 @@ class KafkaGroupOffsets:
         self._clients = AdminClients(idle)
 
     def read(self, admin: Config, group: str) -> Mapping[TopicPartition, int]:
-        """Empty for a group that does not exist. Partitions without a committed offset are left out."""
+        """Empty for a group that does not exist. Partitions without a committed offset are left out. A Kafka that is
+        away is not waited for. Raises KafkaAway, GroupOffsetsError."""
 
         def attempt(left: float) -> Mapping[TopicPartition, int]:
-            with suppress(ClientConfigError):  # for a login that only librdkafka can do
-                return read_offsets(translate(ClientKind.ADMIN, admin).config, group, left)
-            # librdkafka 2.16 follows a null pointer when a coordinator refuses this question, as one does that is still
-            # loading: another question finds that out first.
-            client = self._clients.get(admin)
-            wait(client, client.describe_consumer_groups([group], request_timeout=left)[group], left + 1)
-            request = [ConsumerGroupTopicPartitions(group)]
-            answer = wait(client, client.list_consumer_group_offsets(request, request_timeout=left)[group], left + 1)
-            found = answer.topic_partitions or []
-            _raise_first({_ours(each): each.error for each in found})
-            return {_ours(each): each.offset for each in found if each.offset >= 0}
-
-        with _in_kafkas_words(f"read the offsets of group {group}"):
             try:
-                return self._repeat(attempt)
+                with suppress(ClientConfigError):  # for a login that only librdkafka can do
+                    return read_offsets(translate(ClientKind.ADMIN, admin).config, group, left)
+                return self._read_natively(admin, group, left)
             except KafkaException as error:
-                if _code(error) == KafkaError.GROUP_ID_NOT_FOUND:
-                    return {}
+                if passes(error.args[0]):
+                    require_kafka(self._clients.get(admin), admin["bootstrap.servers"], _SOON_S)
                 raise
+
+        with _in_kafkas_words(f"read the offsets of group {group}"), _no_group_is_fine():
+            return self._repeat(attempt)
+        return {}
+
+    def _read_natively(self, admin: Config, group: str, left: float) -> Mapping[TopicPartition, int]:
+        # librdkafka 2.16 follows a null pointer when a coordinator refuses this question, as one does that is still
+        # loading: another question finds that out first.
+        client, soon = self._clients.get(admin), min(left, _REACH_S)
+        wait(client, client.describe_consumer_groups([group], request_timeout=soon)[group], soon + 1)
+        request = [ConsumerGroupTopicPartitions(group)]
+        answer = wait(client, client.list_consumer_group_offsets(request, request_timeout=left)[group], left + 1)
+        found = answer.topic_partitions or []
+        _raise_first({_ours(each): each.error for each in found})
+        return {_ours(each): each.offset for each in found if each.offset >= 0}
 
     def alter(self, admin: Config, group: str, offsets: Mapping[TopicPartition, int | None]) -> None:
         """None deletes a partition's offset. Raises GroupNotEmpty, GroupOffsetsError.
@@ -94,7 +102,8 @@ class KafkaGroupOffsets:
             if changed:
                 self._repeat(change, deadline)
             if deleted:
-                self._repeat(delete, deadline)
+                with _no_group_is_fine():  # nothing to remove
+                    self._repeat(delete, deadline)
 
     def delete(self, admin: Config, group: str) -> None:
         """A group that does not exist counts as deleted. Raises GroupNotEmpty, GroupOffsetsError."""
@@ -103,12 +112,8 @@ class KafkaGroupOffsets:
             client = self._clients.get(admin)
             wait(client, client.delete_consumer_groups([group], request_timeout=left)[group], left + 1)
 
-        with _in_kafkas_words(f"delete group {group}"):
-            try:
-                self._repeat(attempt)
-            except KafkaException as error:
-                if _code(error) != KafkaError.GROUP_ID_NOT_FOUND:
-                    raise
+        with _in_kafkas_words(f"delete group {group}"), _no_group_is_fine():
+            self._repeat(attempt)
 
     def close(self) -> None:
         self._clients.close()
@@ -136,6 +141,15 @@ def _raise_first(errors: Mapping[TopicPartition, KafkaError | None]) -> None:
         found.sort(key=lambda each: (each[1].code() not in _NOT_EMPTY, passes(each[1])))
         partition, error = found[0]
         raise KafkaException(KafkaError(error.code(), f"{error.str()} ({partition})"))
+
+
+@contextmanager
+def _no_group_is_fine() -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as error:
+        if _code(error) != KafkaError.GROUP_ID_NOT_FOUND:
+            raise
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headgate.model import Offset, Partition
+from headgate.runtime.ports import OffsetsLost
 from headgate.storage.offset_log import OffsetLog, OffsetsWrittenBy
 from headgate.storage.offset_table import Offsets, identity
 
@@ -41,8 +42,14 @@ class MergedOffsets:
         return found
 
     def all(self, connector: str) -> list[tuple[Partition, Offset]]:
-        merged = {identity(each[0]): each for each in self._shared.all(connector)}
-        merged |= {identity(each[0]): each for each in self._own.all(connector)}
+        lost: OffsetsLost | None = None
+        try:
+            shared = self._shared.all(connector)
+        except OffsetsLost as error:
+            lost, shared = error, error.known
+        merged = {identity(each[0]): each for each in [*shared, *self._own.all(connector)]}
+        if lost is not None:
+            raise OffsetsLost(lost.topic, list(merged.values())) from lost
         return list(merged.values())
 
     def put(self, connector: str, offsets: Offsets) -> None:

@@ -16,10 +16,11 @@ from typing import Final
 from confluent_kafka import KafkaError
 
 from headgate.model import Offset, Partition
+from headgate.runtime.ports import OffsetsLost
 from headgate.storage.offset_records import decode_key, decode_offset, encode_key, encode_offset
 from headgate.storage.offset_table import Offsets, identity
 from headgate.storage.records import MalformedRecord
-from headgate.storage.topic_log import Log, LogRecord
+from headgate.storage.topic_log import Log, LogRecord, TopicGone
 from headgate.storage.topic_writer import SendingWriter, Writer
 
 _log: Final = logging.getLogger(__name__)
@@ -70,8 +71,15 @@ class OffsetLog:
         return [None if offset is None else dict(offset) for offset in found]
 
     def all(self, connector: str) -> list[tuple[Partition, Offset]]:
-        """In the order in which the partitions were first seen. The partition null has no place in a list."""
-        self._topic_log.read_to_end(self._timeout)
+        """In the order in which the partitions were first seen. The partition null has no place in a list. People wait
+        for it: a Kafka that is away is not waited for. Raises ReadTimeout, KafkaAway, OffsetsLost."""
+        try:
+            self._topic_log.read_to_end(self._timeout, at_once=True)
+        except TopicGone as gone:
+            raise OffsetsLost(self.topic, self._known(connector)) from gone
+        return self._known(connector)
+
+    def _known(self, connector: str) -> list[tuple[Partition, Offset]]:
         with self._folding:
             return [
                 (dict(each.partition), dict(each.offset))

@@ -22,18 +22,20 @@ from confluent_kafka import (
     Message,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec  # type: ignore[attr-defined]
 
 from headgate.kafka.admin_clients import wait
 from headgate.kafka.settings import QUIET, ClientKind, translate
 from headgate.log import Complaints
 from headgate.model import Config
+from headgate.runtime.ports import KafkaAway
 
 _log: Final = logging.getLogger(__name__)
 
 _POLL_S: Final = 0.2
 _BATCH: Final = 1000
 _ASK_S: Final = 5.0
+_SOON_S: Final = 2.0
 _PAUSE_S: Final = 0.2
 
 
@@ -53,6 +55,10 @@ class ReadTimeout(Exception):
     """The end of the topic was not reached in time: Kafka is away, or a transaction is still open. Try again."""
 
 
+class TopicGone(ReadTimeout):
+    """Kafka does not have it any more, or not all of its partitions."""
+
+
 class Log(Protocol):
     """What the stores need of a TopicLog."""
 
@@ -60,7 +66,7 @@ class Log(Protocol):
 
     def start(self, on_record: OnRecord, timeout: float) -> None: ...
 
-    def read_to_end(self, timeout: float) -> None: ...
+    def read_to_end(self, timeout: float, *, at_once: bool = False) -> None: ...
 
     def close(self) -> None: ...
 
@@ -73,6 +79,7 @@ class TopicLog:
         transactions keep the end from being reached. Raises ClientConfigError."""
         self.topic = topic
         self._admin = admin
+        self._servers = clients.get("bootstrap.servers", "")
         self._settings = {
             **QUIET,
             **translate(ClientKind.CONSUMER, _consumer(topic, clients, read_committed)).config,
@@ -85,6 +92,9 @@ class TopicLog:
         self._partitions: list[int] = []
         self._positions: dict[int, int] = {}
         self._moved = threading.Condition()
+        self._gone = False
+        self._anew = threading.Event()
+        """The topic is another one by now: read it from its beginning."""
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -98,7 +108,7 @@ class TopicLog:
         consumer = Consumer({**self._settings, "error_cb": self._on_error})
         try:
             self._partitions = self._find_partitions(consumer, deadline, timeout)
-            consumer.assign([TopicPartition(self.topic, number, OFFSET_BEGINNING) for number in self._partitions])
+            self._begin(consumer)
         except BaseException:
             consumer.close()
             raise
@@ -110,12 +120,13 @@ class TopicLog:
             self.close()
             raise
 
-    def read_to_end(self, timeout: float) -> None:
+    def read_to_end(self, timeout: float, *, at_once: bool = False) -> None:
         """Returns when the callback has had every record that was in the topic when this was called, including those
-        of transactions that were open. Raises ReadTimeout."""
+        of transactions that were open. Raises ReadTimeout; with `at_once`, a Kafka that does not answer and a topic
+        that is not there are not waited for: KafkaAway, TopicGone."""
         if threading.current_thread() is self._thread:
             raise RuntimeError(f"the callback of topic {self.topic} would wait for itself: read from another thread")
-        self._read_to_end(time.monotonic() + timeout, timeout)
+        self._read_to_end(time.monotonic() + timeout, timeout, at_once)
 
     def close(self) -> None:
         """No callback comes after this. Harmless when closed."""
@@ -139,25 +150,31 @@ class TopicLog:
                 self._last_error = error.args[0].str()
             self._pause(deadline, f"Topic {self.topic} was not found within {timeout:g} s")
 
-    def _read_to_end(self, deadline: float, timeout: float) -> None:
+    def _read_to_end(self, deadline: float, timeout: float, at_once: bool = False) -> None:
         if not self._partitions or self._closing.is_set():
             raise ReadTimeout(f"The log of topic {self.topic} is closed")
-        ends = self._ends(deadline, timeout)
+        before = dict(self._positions)
+        ends = self._ends(deadline, timeout, at_once)
+        if at_once and (self._gone or any(end < before.get(number, 0) for number, end in ends.items())):
+            self._gone = False
+            self._anew.set()
 
         def reached() -> bool:
-            return all(self._positions.get(number, 0) >= end for number, end in ends.items())
+            at_end = (self._positions.get(number, 0) >= end for number, end in ends.items())
+            return not self._anew.is_set() and all(at_end)
 
         with self._moved:
             self._moved.wait_for(lambda: reached() or self._closing.is_set(), max(deadline - time.monotonic(), 0.0))
             if not reached():
                 raise self._too_late(f"Topic {self.topic} was not read to its end within {timeout:g} s")
 
-    def _ends(self, deadline: float, timeout: float) -> dict[int, int]:
+    def _ends(self, deadline: float, timeout: float, at_once: bool) -> dict[int, int]:
         """The ends with all open transactions: whoever reads committed records waits until those are decided."""
+        most = _SOON_S if at_once else _ASK_S
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         asked = {TopicPartition(self.topic, number): latest for number in self._partitions}
         while True:
-            left = min(max(deadline - time.monotonic(), 0.1), _ASK_S)
+            left = min(max(deadline - time.monotonic(), 0.1), most)
             try:
                 answers = self._admin.list_offsets(
                     asked, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=left
@@ -166,9 +183,20 @@ class TopicLog:
             except KafkaException as error:
                 self._last_error = error.args[0].str()
                 # The client goes on asking whom it knows, by an epoch that is over, until it looks around.
+                found = None
                 with suppress(KafkaException):
-                    self._admin.list_topics(timeout=min(max(deadline - time.monotonic(), 0.1), _ASK_S))
+                    found = self._admin.list_topics(timeout=min(max(deadline - time.monotonic(), 0.1), most))
+                if at_once:
+                    self._require_topic(found)
             self._pause(deadline, f"Kafka did not tell the end of topic {self.topic} within {timeout:g} s")
+
+    def _require_topic(self, found: ClusterMetadata | None) -> None:
+        """`found`: what the cluster has; None if it did not tell."""
+        if found is None:
+            raise KafkaAway(self._servers, self._last_error)
+        if self.topic not in found.topics or not set(self._partitions) <= found.topics[self.topic].partitions.keys():
+            self._gone = True
+            raise TopicGone(f"Topic {self.topic} is not there any more, or not all of it")
 
     def _pause(self, deadline: float, complaint: str) -> None:
         if time.monotonic() + _PAUSE_S > deadline or self._closing.wait(_PAUSE_S):
@@ -183,9 +211,16 @@ class TopicLog:
 
     # --- the log's thread ---------------------------------------------------------------------------------------------
 
+    def _begin(self, consumer: Consumer) -> None:
+        consumer.assign([TopicPartition(self.topic, number, OFFSET_BEGINNING) for number in self._partitions])
+
     def _follow(self, consumer: Consumer) -> None:
         while not self._closing.is_set():
             try:
+                if self._anew.is_set():
+                    self._begin(consumer)
+                    self._positions.clear()
+                    self._anew.clear()
                 # The first is waited for; what has come with it is taken without waiting for more.
                 first = consumer.poll(_POLL_S)
                 if first is not None:

@@ -14,16 +14,17 @@ from headgate.storage.config_log import ConfigLog, OnChange
 from headgate.storage.internal_topics import InternalTopics, ensure
 from headgate.storage.merged_offsets import MergedOffsets
 from headgate.storage.offset_log import OffsetLog, OffsetsWrittenBy
+from headgate.storage.reach import require_kafka
 from headgate.storage.status_log import GIVE_UP_AFTER_S, StatusLog
 from headgate.storage.topic_log import TopicLog
 from headgate.storage.topic_writer import TopicWriter
 from headgate.storage.transactional_writer import TransactionalWriter
 
 _BOOTSTRAP: Final = "bootstrap.servers"
-
 _SOON_S: Final = 4.0
 WAIT_S: Final = 120.0
 """How long a worker that starts waits for Kafka."""
+
 
 class WorkerLogs:
     """Nothing is asked of Kafka before `start`. `close` ends all of it."""
@@ -88,12 +89,13 @@ class WorkerLogs:
 
     @contextmanager
     def open_offsets(
-        self, topic: str | None, clients: Config, transactional_id: str | None = None
+        self, topic: str | None, clients: Config, transactional_id: str | None = None, *, at_once: bool = False
     ) -> Iterator[OffsetLog | OffsetsWrittenBy | MergedOffsets]:
         """The offsets of a connector whose own topic this is, or of all that have none. With an id, all of a `put` is
-        one transaction, and whoever used that id before is shut out."""
+        one transaction, and whoever used that id before is shut out. Raises what `connector_offsets` does; `at_once`:
+        also KafkaAway, soon."""
         with ExitStack() as closing:
-            own = None if topic is None else self._own_log(topic, clients)
+            own = None if topic is None else self._own_log(topic, clients, at_once=at_once)
             if own is not None:
                 closing.callback(own.close)
             log: OffsetLog | OffsetsWrittenBy = self.offsets if own is None else own
@@ -111,12 +113,14 @@ class WorkerLogs:
         own = self._own_log(topic, clients, timeout)
         return None if own is None else MergedOffsets(own, self.offsets)
 
-    def _own_log(self, topic: str, clients: Config, timeout: float = 60.0) -> OffsetLog | None:
+    def _own_log(self, topic: str, clients: Config, timeout: float = 60.0, at_once: bool = False) -> OffsetLog | None:
         clients = {**self._clients("offsets"), **clients}
         if (topic, clients[_BOOTSTRAP]) == (self._topics.offsets.name, self._worker[_BOOTSTRAP]):
             return None
         deadline = time.monotonic() + timeout
         admin = admin_client(clients)
+        if at_once:
+            require_kafka(admin, clients[_BOOTSTRAP], _SOON_S)
         ensure(admin, [replace(self._topics.offsets, name=topic, property="offsets.storage.topic")], timeout)
         own = OffsetLog(TopicLog(topic, clients, admin, read_committed=self._exactly_once), TopicWriter(topic, clients))
         try:

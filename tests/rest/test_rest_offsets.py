@@ -9,6 +9,7 @@ from rest_fakes import FakeHerder
 from starlette.testclient import TestClient
 
 from headgate.runtime.errors import BadRequest, NotStopped, OffsetsError
+from headgate.runtime.ports import OffsetsLost
 
 PARTITION = {"filename": "/d/in.txt"}
 NEEDED = "Partitions / offsets need to be provided for an alter offsets request"
@@ -61,6 +62,28 @@ def test_offsets_can_be_reset(client: TestClient, herder: FakeHerder) -> None:
     assert response.status_code == 200
     assert response.json() == {"message": "The offsets for this connector have been reset successfully"}
     assert herder.calls == [("reset_offsets", "a")]
+
+
+@pytest.mark.kip(875, "viewing the in-memory offsets to recover from accidental deletion of the offsets topic")
+def test_offsets_whose_topic_was_deleted_are_read_from_memory_and_not_changed(
+    client: TestClient, herder: FakeHerder
+) -> None:
+    lost = OffsetsLost("connect-offsets", [(PARTITION, {"position": 9})])
+    herder.errors = dict.fromkeys(("offsets", "alter_offsets", "reset_offsets"), lost)
+    response = client.get("/connectors/a/offsets")
+    assert (response.status_code, response.headers["Warning"]) == (
+        200,
+        '199 - "from memory: topic connect-offsets of source offsets was deleted"',
+    )
+    assert response.json() == {"offsets": [{"partition": PARTITION, "offset": {"position": 9}}]}
+    for refused in (
+        client.delete("/connectors/a/offsets"),
+        client.patch("/connectors/a/offsets", json=response.json()),
+    ):
+        assert refused.status_code == 500
+        assert "Topic connect-offsets of source offsets was deleted" in refused.json()["message"]
+    herder.errors = {}
+    assert "Warning" not in client.get("/connectors/a/offsets").headers
 
 
 @pytest.mark.kip(875, "404 if the connector does not exist")

@@ -62,7 +62,7 @@ class TopicFollower:
                 self._at += 1
                 self._on_record(self._source.records[self._at - 1])
 
-    def read_to_end(self, timeout: float) -> None:
+    def read_to_end(self, timeout: float, *, at_once: bool = False) -> None:
         if self.broken:
             raise ReadTimeout("Kafka is away")
         self.deliver()

@@ -12,15 +12,17 @@ from runtime_fakes import WORKER_FILE, FakeGroups, Script, scripted_plugins
 
 from headgate.api import ConnectError, UnsupportedOperation
 from headgate.model import TargetState, TopicPartition
+from headgate.runtime import offset_changes
 from headgate.runtime.config.worker_config import WorkerConfig
 from headgate.runtime.errors import BadRequest, NotStopped, OffsetsError, OverridesNotAllowed
 from headgate.runtime.offset_changes import OffsetChanges
-from headgate.runtime.ports import GroupNotEmpty
+from headgate.runtime.ports import GroupNotEmpty, KafkaAway, OffsetsLost
 from headgate.runtime.view import ConnectorView
 from headgate.storage.memory import MemoryOffsetStore
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 DEFINITE = "The offsets for this connector have been {} successfully"
+UNSUPPORTED = "Failed to modify offsets for connector a because it doesn't support external modification of offsets"
 POSSIBLE = "The framework-managed offsets for this connector have been {0} successfully. However, if this connector manages offsets externally, they will need to be manually {0} in the system that the connector uses."  # noqa: E501
 
 
@@ -209,12 +211,12 @@ class TestHook:
     @pytest.mark.parametrize(
         ("error", "text"),
         [
-            (
-                UnsupportedOperation("x"),
-                "Failed to modify offsets for connector a because it doesn't support external modification of offsets",
-            ),
+            (UnsupportedOperation(), UNSUPPORTED),
+            (UnsupportedOperation("they are in the data"), f"{UNSUPPORTED}: they are in the data"),
             (ConnectError("not these"), "not these"),
-            (KeyError("bug"), "Failed to modify offsets for {} connector a"),
+            (ConnectError(), "Failed to modify offsets for {} connector a: ConnectError"),
+            (ValueError("no such file"), "Failed to modify offsets for {} connector a: ValueError: no such file"),
+            (TimeoutError("the database"), "Failed to modify offsets for {} connector a: TimeoutError: the database"),
         ],
     )  # fmt: skip
     def test_one_that_refuses_leaves_everything_as_it_was(
@@ -237,12 +239,79 @@ class TestHook:
     def test_one_that_takes_too_long(
         self, changes: Changes, script: Script, monkeypatch: pytest.MonkeyPatch, kind: str
     ) -> None:
-        monkeypatch.setattr("headgate.runtime.offset_changes._HOOK_TIMEOUT_S", 0.02)
+        assert offset_changes._HOOK_TIMEOUT_S == 90
+        monkeypatch.setattr(offset_changes, "_HOOK_TIMEOUT_S", 0.02)
         script.on_alter = lambda config, offsets: bool(script.hang())  # type: ignore[func-returns-value]
         view = source() if kind == "source" else sink()
         began = time.monotonic()
         fails(changes.reset(view), f"Timed out while calling the 'alterOffsets' method for {kind} connector a")
         assert time.monotonic() - began < 5
+
+
+class TestMissingClass:
+    """The class of connector a is not installed."""
+
+    @staticmethod
+    def view(**config: str) -> ConnectorView:
+        return ConnectorView("a", {"connector.class": "com.acme.Lost", **config}, TargetState.STOPPED)
+
+    @pytest.mark.kip(875, "It will automatically deduce whether the connector is a source or sink based on its config")
+    @pytest.mark.parametrize("config", [{}, {"topics": "t"}, {"topics.regex": "t.*"}], ids=str)
+    def test_offsets_are_read_by_what_the_config_says(self, changes: Changes, config: dict[str, str]) -> None:
+        changes.store.put("a", [({"f": 1}, {"n": 1})])
+        changes.groups.groups["connect-a"] = {P0: 3}
+        of_source, of_sink = [({"f": 1}, {"n": 1})], [(at(0), {"kafka_offset": 3})]
+        assert run(changes.read(self.view(**config))) == (of_sink if config else of_source)
+
+    def test_they_are_not_changed_and_the_class_is_named(self, changes: Changes) -> None:
+        changes.store.put("a", [({"f": 1}, {"n": 1})])
+        changes.groups.groups["connect-a"] = {P0: 3}
+        text = "^Failed to modify offsets for connector a: .*matches com.acme.Lost,"
+        for config, entry in (({}, ({"f": 1}, None)), ({"topics": "t"}, (at(0), None))):
+            for attempt in (changes.alter(self.view(**config), [entry]), changes.reset(self.view(**config))):
+                with pytest.raises(OffsetsError, match=text):
+                    run(attempt)
+        assert (changes.store.all("a"), changes.groups.groups["connect-a"]) == ([({"f": 1}, {"n": 1})], {P0: 3})
+
+
+class TestUnavailable:
+    """What the store itself says to people is what they are told."""
+
+    @pytest.fixture
+    def asked(self, script: Script) -> list[Any]:
+        asked: list[Any] = []
+        script.on_alter = lambda config, offsets: bool(asked.append(offsets))  # type: ignore[func-returns-value]
+        return asked
+
+    @staticmethod
+    def failing(changes: Changes, error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_: object) -> Any:
+            raise error
+
+        monkeypatch.setattr(changes.store, "all", fail)
+
+    def test_a_topic_that_was_deleted_lets_nothing_be_changed(
+        self, changes: Changes, monkeypatch: pytest.MonkeyPatch, asked: list[Any]
+    ) -> None:
+        self.failing(changes, OffsetsLost("connect-offsets", [({"f": 1}, {"n": 1})]), monkeypatch)
+        with pytest.raises(OffsetsLost) as told:
+            run(changes.read(source()))
+        assert told.value.known == [({"f": 1}, {"n": 1})]
+        for attempt in (changes.alter(source(), [({"f": 1}, {"n": 2})]), changes.reset(source())):
+            with pytest.raises(OffsetsError, match=r"^Topic connect-offsets of source offsets was deleted"):
+                run(attempt)
+        assert asked == []
+
+    def test_a_kafka_that_is_away_is_named(
+        self, changes: Changes, monkeypatch: pytest.MonkeyPatch, asked: list[Any]
+    ) -> None:
+        changes.groups.failing = KafkaAway("far:9092", "refused")
+        self.failing(changes, changes.groups.failing, monkeypatch)
+        attempts = [changes.alter(source(), [({"f": 1}, {"n": 2})]), changes.reset(source()), changes.reset(sink())]
+        for attempt in (changes.read(source()), changes.read(sink()), *attempts):
+            with pytest.raises(OffsetsError, match=r"^Kafka does not answer at far:9092 \(refused\): see that it runs"):
+                run(attempt)
+        assert asked == []
 
 
 class TestPolicies:

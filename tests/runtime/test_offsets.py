@@ -199,13 +199,15 @@ class TestAnswers:
             "connector uses."
         )
 
-    @pytest.mark.parametrize("error", [UnsupportedOperation("no"), NotImplementedError()])
-    def test_never_possible(self, error: Exception) -> None:
+    @pytest.mark.parametrize(
+        ("error", "more"),
+        [(UnsupportedOperation("no"), ": no"), (UnsupportedOperation(), ""), (NotImplementedError(), "")],
+    )
+    def test_never_possible(self, error: Exception, more: str) -> None:
         told = offsets.hook_failure(error, "sink", "a")
         assert isinstance(told, OffsetsError)
-        assert str(told) == (
-            "Failed to modify offsets for connector a because it doesn't support external modification of offsets"
-        )
+        why = "because it doesn't support external modification of offsets"
+        assert str(told) == f"Failed to modify offsets for connector a {why}{more}"
 
     @pytest.mark.parametrize("error", [ConnectError("not these"), ConfigError("not these")])
     def test_not_these_offsets(self, error: Exception) -> None:
@@ -214,7 +216,8 @@ class TestAnswers:
     @pytest.mark.parametrize("kind", ["source", "sink"])
     def test_anything_else(self, kind: str) -> None:
         told = offsets.hook_failure(KeyError("x"), kind, "a")
-        assert str(told) == f"Failed to modify offsets for {kind} connector a"
+        assert str(told) == f"Failed to modify offsets for {kind} connector a: KeyError: 'x'"
+        assert str(offsets.hook_failure(OSError(), kind, "a")).endswith("connector a: OSError")
 
     @pytest.mark.parametrize("verb", ["alter", "reset"])
     def test_the_group_still_has_members(self, verb: str) -> None:

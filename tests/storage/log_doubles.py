@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from confluent_kafka import KafkaError
 
-from headgate.storage.topic_log import LogRecord, OnRecord, ReadTimeout
+from headgate.storage.topic_log import LogRecord, OnRecord, ReadTimeout, TopicGone
 from headgate.storage.topic_writer import Entry, Told, WriteFailed
 
 
@@ -52,6 +52,7 @@ class MemoryLog:
         self._position = 0
         self.reads = 0
         self.broken = False
+        self.gone = False
 
     def start(self, on_record: OnRecord, timeout: float) -> None:
         self._on_record = on_record
@@ -64,10 +65,12 @@ class MemoryLog:
             self._position += 1
             self._on_record(self._source.records[self._position - 1])
 
-    def read_to_end(self, timeout: float) -> None:
+    def read_to_end(self, timeout: float, *, at_once: bool = False) -> None:
         self.reads += 1
         if self.broken:
             raise ReadTimeout("Kafka is away")
+        if self.gone:
+            raise (TopicGone if at_once else ReadTimeout)("The topic is not there")
         self.deliver()
 
     def close(self) -> None:

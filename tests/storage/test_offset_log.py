@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from log_doubles import MemoryLog, MemoryWriter, Topic
 
 from headgate.model import Offset, Partition
-from headgate.runtime.ports import OffsetStore
+from headgate.runtime.ports import OffsetsLost, OffsetStore
 from headgate.storage.merged_offsets import MergedOffsets
 from headgate.storage.offset_log import OffsetLog
 from headgate.storage.offset_records import decode_key, decode_offset, encode_key, encode_offset
@@ -146,6 +146,17 @@ def test_reading_reads_to_the_end_first(worker: Worker, topic: Topic) -> None:
 
 
 @pytest.mark.kip(875, "a null offset is a tombstone")
+@pytest.mark.kip(875, "viewing the in-memory offsets to recover from accidental deletion of the offsets topic")
+def test_what_was_read_of_a_topic_that_was_deleted_is_told_with_its_name(worker: Worker) -> None:
+    worker.offsets.put("a", [(FILE, {"p": 1})])
+    worker.log.gone = True
+    with pytest.raises(OffsetsLost, match="Topic connect-offsets of source offsets was deleted") as lost:
+        worker.offsets.all("a")
+    assert lost.value.known == [(FILE, {"p": 1})]
+    with pytest.raises(ReadTimeout):  # a task does not go on from what may be old
+        worker.offsets.get("a", [FILE])
+
+
 def test_none_is_a_tombstone(worker: Worker, topic: Topic) -> None:
     worker.offsets.put("a", [(FILE, {"position": 9}), ({"f": 2}, {"p": 1})])
     worker.offsets.put("a", [(FILE, None), ({"f": 3}, None)])
@@ -320,6 +331,14 @@ class TestMerged:
         merged = MergedOffsets(own, shared)
         assert merged.get("a", [{"f": 3}, {"f": 1}, {"f": 4}, {"f": 2}]) == [{"p": 30}, {"p": 1}, None, {"p": 20}]
         assert merged.all("a") == [({"f": 1}, {"p": 1}), ({"f": 2}, {"p": 20}), ({"f": 3}, {"p": 30})]
+
+    def test_a_workers_topic_that_was_deleted_fills_in_from_memory(self, own: OffsetLog, shared: OffsetLog) -> None:
+        shared.put("a", [({"f": 1}, {"p": 1}), ({"f": 2}, {"p": 2})])
+        own.put("a", [({"f": 2}, {"p": 20})])
+        shared._topic_log.gone = True  # type: ignore[attr-defined]
+        with pytest.raises(OffsetsLost, match="Topic shared of source offsets was deleted") as lost:
+            MergedOffsets(own, shared).all("a")
+        assert lost.value.known == [({"f": 1}, {"p": 1}), ({"f": 2}, {"p": 20})]
 
     def test_offsets_go_to_the_connectors_topic_and_then_as_well_as_it_goes_to_the_workers(
         self, own: OffsetLog, shared: OffsetLog, steps: list[Any]

@@ -13,7 +13,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from headgate.dev.broker import Broker
-from headgate.storage.topic_log import LogRecord, ReadTimeout, TopicLog
+from headgate.runtime.ports import KafkaAway
+from headgate.storage.topic_log import LogRecord, ReadTimeout, TopicGone, TopicLog
 from headgate.storage.topic_writer import TopicWriter, WriteFailed
 
 Eventually = Callable[..., None]
@@ -200,6 +201,42 @@ class TestLog:
         Reader(broker, name).start(20).log.close()
         late.join()
 
+    def test_a_topic_that_was_deleted_is_not_waited_for_and_read_anew_when_it_is_back(
+        self, broker: Broker, topic: str, reader: Reader, writer: TopicWriter
+    ) -> None:
+        writer.write([(b"k", b"old"), (b"k", b"old")], 10)
+        reader.log.read_to_end(10)
+        admin = admin_of(broker)
+        admin.delete_topics([topic])[topic].result(30)
+        began = time.monotonic()
+        with pytest.raises(TopicGone, match=f"Topic {topic} is not there any more"):
+            reader.log.read_to_end(30, at_once=True)
+        assert time.monotonic() - began < 5
+        with pytest.raises(ReadTimeout, match="within 1 s"):
+            reader.log.read_to_end(1)
+        assert topic not in admin.list_topics(timeout=10).topics
+        made(broker, topic)
+        late = TopicWriter(topic, clients(broker))
+        late.write([(b"k", b"new")], 20)  # where the log was already, in the topic that is no more
+        reader.log.read_to_end(20, at_once=True)
+        assert reader.values == [b"old", b"old", b"new"]
+        late.close()
+
+    def test_one_that_was_made_anew_unseen_is_read_anew_if_it_is_shorter(
+        self, broker: Broker, topic: str, reader: Reader, writer: TopicWriter, eventually: Eventually
+    ) -> None:
+        writer.write([(b"k", b"old"), (b"k", b"old")], 10)
+        reader.log.read_to_end(10)
+        admin = admin_of(broker)
+        admin.delete_topics([topic])[topic].result(30)
+        eventually(lambda: topic not in admin.list_topics(timeout=10).topics)
+        made(broker, topic)
+        late = TopicWriter(topic, clients(broker))
+        late.write([(b"k", b"new")], 20)
+        reader.log.read_to_end(20, at_once=True)
+        assert reader.values == [b"old", b"old", b"new"]
+        late.close()
+
 
 @pytest.mark.broker
 @pytest.mark.kip(618, "internal topics are read with read_committed")
@@ -329,6 +366,10 @@ class TestRestartedBroker:
         own.kill()
         with pytest.raises(ReadTimeout, match="within 1 s"):
             reader.log.read_to_end(1)
+        began = time.monotonic()
+        with pytest.raises(KafkaAway, match=rf"^Kafka does not answer at {own.bootstrap} \(.+\): see that it runs"):
+            reader.log.read_to_end(30, at_once=True)
+        assert time.monotonic() - began < 6
         with pytest.raises(WriteFailed):
             writer.write([(b"lost", b"lost")], 0.5)
         own.restart()

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from headgate.dev.broker import Broker
 from headgate.model import RestartRequest, SessionKey, State, Status, TargetState, TaskId
+from headgate.runtime.ports import KafkaAway
 from headgate.storage.internal_topics import InternalTopicError
 from headgate.storage.topic_writer import Entry
 from headgate.storage.worker_logs import WorkerLogs
@@ -139,6 +140,50 @@ def test_a_connector_with_an_offsets_topic_of_its_own(
     assert logs.connector_offsets(file["offset.storage.topic"], {}) is None
 
 
+def control_records(broker: Broker, topic: str) -> int:
+    """How many places in a topic that was not compacted yet have no record of anybody's."""
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": topic, "enable.partition.eof": True, "log_level": 0}
+    consumer = Consumer({**settings, "isolation.level": "read_uncommitted", "auto.offset.reset": "earliest"})
+    partitions = [TopicPartition(topic, number) for number in consumer.list_topics(topic, 10).topics[topic].partitions]
+    consumer.assign(partitions)
+    places = sum(consumer.get_watermark_offsets(each, 10)[1] for each in partitions)
+    ends = 0
+    while ends < len(partitions):
+        (message,) = consumer.consume(1, 20)
+        ends, places = (ends + 1, places) if message.error() else (ends, places - 1)
+    consumer.close()
+    return places
+
+
+@pytest.mark.kip(
+    875, "offsets are reset transactionally in the connector's topic, in the worker's without a transaction"
+)
+def test_offsets_are_reset_in_both_topics_and_nobody_else_with_the_id_can_write(
+    broker: Broker, file: dict[str, str], unique: Callable[[str], str]
+) -> None:
+    own, shared, id_ = unique("own-offsets"), file["offset.storage.topic"], unique("id")
+    with WorkerLogs({**file, "exactly.once.source.support": "enabled"}) as logs:
+        logs.start()
+        logs.offsets.put("a", [({"f": 1}, {"p": 1}), ({"f": 2}, {"p": 2})])
+        before = Transactions(broker, unique("elsewhere"), id_)
+        before.begin([(b"late", b"{}")])
+        with logs.open_offsets(own, {}, id_) as store:
+            store.put("a", [({"f": 2}, {"p": 3}), ({"f": 3}, {"p": 4})])
+            known = store.all("a")
+            assert known == [({"f": 1}, {"p": 1}), ({"f": 2}, {"p": 3}), ({"f": 3}, {"p": 4})]
+            store.put("a", [(partition, None) for partition, _ in known])
+            assert store.all("a") == logs.offsets.all("a") == []
+        with pytest.raises(KafkaException) as fenced:
+            before.commit()
+        assert fenced.value.args[0].code() in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED)
+    assert control_records(broker, own) >= 2, "no transactions"
+    assert control_records(broker, shared) == 0
+    with WorkerLogs(file) as late:
+        late.start()
+        with late.open_offsets(own, {}) as store:
+            assert store.all("a") == []
+
+
 class Transactions:
     """What the leader's writer will be like."""
 
@@ -148,16 +193,20 @@ class Transactions:
         self._producer.init_transactions(30)
 
     def write(self, entries: Sequence[Entry], timeout: float) -> None:
-        self._producer.begin_transaction()
-        for key, value in entries:
-            self._producer.produce(self._topic, value, key)
-        self._producer.commit_transaction(timeout)
+        self.begin(entries)
+        self.commit(timeout)
 
-    def abort(self, entries: Sequence[Entry]) -> None:
+    def begin(self, entries: Sequence[Entry]) -> None:
         self._producer.begin_transaction()
         for key, value in entries:
             self._producer.produce(self._topic, value, key)
         self._producer.flush(10)
+
+    def commit(self, timeout: float = 10.0) -> None:
+        self._producer.commit_transaction(timeout)
+
+    def abort(self, entries: Sequence[Entry]) -> None:
+        self.begin(entries)
         self._producer.abort_transaction(10)
 
     def close(self) -> None:
@@ -208,6 +257,11 @@ def test_a_broker_that_goes_and_comes_back(file: dict[str, str], tmp_path: Path)
         assert time.monotonic() - began < 1  # the herder goes on
         assert not logs.statuses.flush(6)  # longer than the writer tries: they have come back, and wait
         assert logs.configs.view().require("a").config == {"v": "1"}
+        for topic in (None, "own-offsets"):
+            began = time.monotonic()
+            with pytest.raises(KafkaAway, match=own.bootstrap), logs.open_offsets(topic, {}, at_once=True) as offsets:
+                offsets.all("a")
+            assert time.monotonic() - began < 6
         own.restart()
         assert logs.statuses.flush(60)
         logs.configs.put_connector("a", {"v": "2"})
