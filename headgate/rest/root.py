@@ -18,6 +18,8 @@ from headgate.runtime.errors import HerderError
 from headgate.runtime.herder import Herder
 
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+CONNECT_VERSION: Final = "4.3.1"
+"""The Kafka Connect whose API this is: clients decide by `version` what they may call."""
 STARTING: Final = "Worker is still starting up."
 HEALTHY: Final = "Worker has completed startup and is ready to handle requests."
 UNHEALTHY: Final = "Worker was unable to handle this request and may be unable to handle other requests."
@@ -31,7 +33,8 @@ class RootEndpoints:
 
     async def describe(self, request: Request) -> Response:
         cluster = self.herder.kafka_cluster_id
-        return JsonResponse({"version": __version__, "commit": self.commit, "kafka_cluster_id": cluster})
+        known = {"version": CONNECT_VERSION, "commit": self.commit, "kafka_cluster_id": cluster}
+        return JsonResponse({**known, "headgate_version": __version__})
 
     async def health(self, request: Request) -> Response:
         """Healthy means that the herder's thread got to a request of ours; before it is ready nobody waits for it."""

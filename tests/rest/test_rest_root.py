@@ -13,14 +13,17 @@ STAGE = "The worker is currently starting connector a, which began at 2026-01-01
 
 
 @pytest.mark.parametrize("cluster", ["cluster-1", None])
-def test_the_root_tells_version_commit_and_cluster(client: TestClient, herder: FakeHerder, cluster: str | None) -> None:
+def test_the_root_tells_whose_api_it_is_commit_cluster_and_our_own_version(
+    client: TestClient, herder: FakeHerder, cluster: str | None
+) -> None:
     herder.kafka_cluster_id = cluster
     response = client.get("/")
     assert response.status_code == 200
     assert list(response.json().items()) == [
-        ("version", __version__),
+        ("version", "4.3.1"),
         ("commit", "unknown"),
         ("kafka_cluster_id", cluster),
+        ("headgate_version", __version__),
     ]
 
 

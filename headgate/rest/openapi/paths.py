@@ -23,7 +23,9 @@ from headgate.rest.openapi.parts import (
 from headgate.rest.root import METRICS_TYPE
 
 _HEALTHY: Final = {"status": "healthy", "message": "Worker has completed startup and is ready to handle requests."}
-_WORKER: Final = {"version": "0.1.0", "commit": "unknown", "kafka_cluster_id": "4L6g3nShT-eMCtK--X86sw"}
+_WORKER: Final = {
+    "version": "4.3.1", "commit": "unknown", "kafka_cluster_id": "4L6g3nShT-eMCtK--X86sw", "headgate_version": "0.1.0",
+}  # fmt: skip
 _LEVEL: Final = {"level": "INFO", "last_modified": None}
 _SCOPE: Final = query_text(
     "scope", "`worker` (also when absent) or `cluster`: which workers to change.", examples=("worker", "cluster")

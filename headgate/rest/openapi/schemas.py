@@ -37,8 +37,8 @@ SCHEMAS: Final[Json] = {
         {"error_code": {"type": "integer", "minimum": 400, "maximum": 599}, "message": _TEXT_OR_NULL},
     ),
     "Worker": _record(
-        "The worker's version and the Kafka cluster it works with.",
-        {"version": _TEXT, "commit": _TEXT, "kafka_cluster_id": _TEXT_OR_NULL},
+        "The worker. `version` is that of the Kafka Connect whose API it speaks.",
+        {"version": _TEXT, "commit": _TEXT, "kafka_cluster_id": _TEXT_OR_NULL, "headgate_version": _TEXT},
     ),
     "Health": _record(
         "Whether the worker can handle requests.",
