@@ -39,7 +39,7 @@ async def read_json(request: Request) -> Any:
     """The request's body, numbers as `NumberText`. Raises BadRequest, or HTTPException for type and size."""
     declared = request.headers.get("content-type", JSON)
     if declared.partition(";")[0].strip().lower() != JSON:
-        raise HTTPException(415)
+        raise HTTPException(415, f"HTTP 415 Unsupported Media Type: Content-Type is '{declared}', expected '{JSON}'")
     return parse_json(await read_bytes(request))
 
 

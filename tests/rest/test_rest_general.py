@@ -175,7 +175,8 @@ def test_a_body_is_json_or_says_nothing_about_its_type(client: TestClient, kind:
     response = client.post("/connectors", content='{"name":"b","config":{}}', headers=headers)
     assert response.status_code == status
     if status == 415:
-        assert response.json() == {"error_code": 415, "message": "HTTP 415 Unsupported Media Type"}
+        why = f"HTTP 415 Unsupported Media Type: Content-Type is '{kind}', expected 'application/json'"
+        assert response.json() == {"error_code": 415, "message": why}
         assert response.headers["content-type"] == JSON
 
 
