@@ -14,6 +14,7 @@ from harness import JSON, SOURCE, STRING, Client, Headers, await_, headers_of, l
 
 from headgate.dev.broker import Broker
 from headgate.tasks import reporter
+from headgate.tasks.sink import catch_up
 
 pytestmark = [pytest.mark.spark, pytest.mark.kip(298, "error handling in Connect")]
 
@@ -428,12 +429,12 @@ def test_one_bad_record_in_a_large_backlog(
     topic: str,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    count = 210_000
+    monkeypatch.setattr(catch_up, "FAR_BEHIND", 10_000)
+    count, bad = 41_000, 30_000
     for number in range(count):
-        producer.produce(topic, b"{" if number == 150_000 else b"%d" % number)
-        if number % 50_000 == 0:
-            producer.flush(30)
+        producer.produce(topic, b"{" if number == bad else b"%d" % number)
     assert producer.flush(30) == 0
     converter = {"value.converter": JSON, "value.converter.schemas.enable": "false"}
     config = sink_config(tmp_path / "out.txt", topic, **converter, **{"errors.tolerance": "all"}, **dead.config)
@@ -441,7 +442,7 @@ def test_one_bad_record_in_a_large_backlog(
         client.create(name, config)
         await_(lambda: len(lines(tmp_path / "out.txt")) >= count - 1, "all good lines", 90)
     assert "the executors read" in caplog.text
-    assert lines(tmp_path / "out.txt") == [str(number) for number in range(count) if number != 150_000]
+    assert lines(tmp_path / "out.txt") == [str(number) for number in range(count) if number != bad]
     letter = dead.one()
-    assert (letter.value(), header(letter, "offset")) == (b"{", "150000")
+    assert (letter.value(), header(letter, "offset")) == (b"{", str(bad))
     await_(lambda: committed(client, name) == count, "the commit")

@@ -15,6 +15,7 @@ from harness import JSON, Client, await_, lines, sink_config, source_config
 
 from headgate.dev.broker import Broker
 
+from headgate.tasks.sink import catch_up
 pytestmark = pytest.mark.spark
 
 SCHEMALESS = {"value.converter": JSON, "value.converter.schemas.enable": "false"}
@@ -311,13 +312,21 @@ def test_a_sink_of_columns_and_one_of_dataframes(
 
 
 def test_a_large_backlog_goes_through_a_statement(
-    client: Client, broker: Broker, name: str, topic: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    client: Client,
+    broker: Broker,
+    name: str,
+    topic: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(10)
-    count = 230_000
+    monkeypatch.setattr(catch_up, "FAR_BEHIND", 10_000)
+    monkeypatch.setattr(catch_up, "_STATEMENT_RECORDS", 10_000)
+    count = 23_000
     # Idempotent: what is sent again, because the topic is so new, keeps its place.
-    settings = {"enable.idempotence": True, "queue.buffering.max.messages": 1_000_000}
+    settings = {"enable.idempotence": True}
     producer = Producer({"bootstrap.servers": broker.bootstrap, **settings})
     for number in range(2 * count):
         producer.produce(topic, b'{"id":%d,"price":%d}' % (number, number % 10), partition=number % 2)

@@ -894,7 +894,7 @@ class Story:
         assert due is None or due > 0.0
 
 
-@settings(max_examples=400)
+@settings(max_examples=4 * settings().max_examples)
 @given(
     st.builds(
         lambda least, most, quick: ResidentSettings(min(least, most), most, min(quick, most), IDLE_S),
@@ -914,7 +914,7 @@ def test_whatever_happens_no_blob_is_lost_or_doubled_and_quick_work_does_not_wai
         story.check()
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 @given(
     st.integers(1, 4),
     st.lists(st.tuples(EVENTS, st.integers(0, 11), PAUSES), max_size=40),

@@ -17,6 +17,7 @@ from headgate.model import EngineUnavailable, TaskId
 from headgate.pipeline import blob as blobs
 from headgate.pipeline.blob import Packed
 from headgate.pipeline.sink_chain import Kind, Output
+from headgate.spark import pool as pool_module
 from headgate.spark import residents as residents_module
 from headgate.spark.line import Invitation, Line
 from headgate.spark.pool import Blob, Pool
@@ -143,7 +144,9 @@ class FakeSession(Session):
 
 
 @pytest.fixture(autouse=True)
-def _acts() -> Iterator[None]:
+def _acts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(residents_module, "_PAUSE_S", 0.1)
+    monkeypatch.setattr(pool_module, "WITNESS_S", 0.05)
     Act.reset()
     yield
     Act.gate.set()

@@ -313,7 +313,7 @@ def content(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=3 * settings().max_examples // 5)
 @given(st.lists(PUT | st.none(), max_size=12))
 def test_any_changes_and_reopenings_give_what_a_dict_gives(steps: list[Any]) -> None:
     model: dict[str, dict[str, Any]] = {}

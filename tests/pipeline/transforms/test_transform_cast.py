@@ -156,14 +156,14 @@ class TestSchemaless:
         assert str(error.value) == expected
 
     @given(st.integers(-(2**63), 2**63 - 1))
-    @settings(max_examples=60)
+    @settings(max_examples=3 * settings().max_examples // 5)
     def test_integers_wrap_as_in_java(self, value: int) -> None:
         for target, code in (("int8", "b"), ("int16", "h"), ("int32", "i"), ("int64", "q")):
             low = struct.pack("<q", value)[: struct.calcsize(code)]
             assert whole(target, value) == struct.unpack(f"<{code}", low)[0]
 
     @given(st.floats(allow_nan=False))
-    @settings(max_examples=60)
+    @settings(max_examples=3 * settings().max_examples // 5)
     def test_text_of_a_number_is_that_number(self, value: float) -> None:
         assert whole("float64", whole("string", value)) == value
 

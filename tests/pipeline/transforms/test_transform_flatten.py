@@ -91,7 +91,7 @@ class TestMaps:
             max_leaves=12,
         )
     )
-    @settings(max_examples=60)
+    @settings(max_examples=3 * settings().max_examples // 5)
     def test_every_leaf_is_kept(self, value: Any) -> None:
         assert apply(FlattenValue, {"delimiter": "/"}, sink(value)).value == dict(leaves(value, ()))
 
