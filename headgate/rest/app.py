@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute
 
 from headgate.rest import errors
 from headgate.rest.admin import AdminEndpoints
+from headgate.rest.commands import Commands
 from headgate.rest.connectors import ConnectorEndpoints
 from headgate.rest.forwarding import Forwarding
 from headgate.rest.headers import ResponseHeaders
@@ -117,7 +118,7 @@ def _application(
     routes: Sequence[BaseRoute],
     opened: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
 ) -> Starlette:
-    middleware = [Middleware(Readiness, herder)]
+    middleware = [Middleware(Commands), Middleware(Readiness, herder)]
     if settings.allow_origins:
         middleware.insert(0, _cors(settings))
     if settings.header_rules:

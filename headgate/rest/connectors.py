@@ -33,6 +33,7 @@ class ConnectorEndpoints:
 
     async def create(self, request: Request) -> Response:
         asked = entities.CreateRequest.parse(await read_json(request))
+        request.path_params["connector"] = asked.name  # which is not in the path, for the line in the log
         with unknown_class():
             info = await self.herder.call(lambda: self.herder.create(asked.name, asked.config, asked.initial_state))
         return JsonResponse(entities.connector_info(info), 201, {"Location": location(request, info.name)})

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import quote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -62,15 +63,15 @@ STATUS: Final[Mapping[type[Exception], int]] = {
 async def answer(request: Request, error: Exception) -> Response:
     """The response for anything raised while a request was handled. Called in place of the endpoint's response."""
     if isinstance(error, ClientDisconnect):
-        return Response(status_code=400)  # Nobody is there to read it.
+        return Response(status_code=499)  # For the log, where nginx has made it known: nobody is there to read it.
     if isinstance(error, HTTPException):
         return error_response(error.status_code, _message(error), error.headers)
     known = next((STATUS[cls] for cls in type(error).__mro__ if cls in STATUS), None)
     shown = masked(str(error)) or type(error).__name__
     if known is None:
-        log.error("%s %s failed", request.method, _path(request), exc_info=error)
+        log.error("%s %s failed", request.method, sent_path(request), exc_info=error)
     elif known >= 500:
-        log.warning("%s %s answered %d: %s", request.method, _path(request), known, shown)
+        log.warning("%s %s answered %d: %s", request.method, sent_path(request), known, shown)
     return error_response(known or 500, shown)
 
 
@@ -84,10 +85,9 @@ def _message(error: HTTPException) -> str:
     return f"HTTP {error.status_code} {phrase}" if error.detail == phrase else error.detail
 
 
-def _path(request: Request) -> str:
-    # As it was sent: a decoded name may have line ends in it, which do not belong into a log.
-    raw: bytes = request.scope.get("raw_path") or b"?"
-    return raw.decode("latin-1")
+def sent_path(request: Request) -> str:
+    # Encoded, as it was sent: a decoded name may have line ends in it, which do not belong into a log.
+    return quote(request.scope.get("raw_path", b""), safe="/%:@!$&()*+,;=~")
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import socket
 import threading
 import time
@@ -130,6 +131,20 @@ def test_what_is_wrong_is_said_by_the_first_worker(leader: Worker, follower: Wor
     follower.herder.errors["create"] = BadRequest("invalid")
     assert follower.ask("POST", "/connectors", {"name": "b", "config": {}}).json() == error(400, "invalid")
     assert leader.seen == []
+
+
+def _commands(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
+    told = [each for each in caplog.records if each.name == "headgate.rest.commands"]
+    return [(each.levelno, each.getMessage().rpartition(" in ")[0]) for each in told]
+
+
+def test_a_command_is_told_of_where_it_was_asked_for_and_only_there(
+    leader: Worker, follower: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "headgate.rest.commands")
+    follower.ask("PUT", "/connectors/a/stop")
+    line = "127.0.0.1: PUT /connectors/a/stop, connector 'a': 204"
+    assert _commands(caplog) == [(logging.DEBUG, line), (logging.INFO, line)]  # the leader, the one who was asked
 
 
 # --- hops -------------------------------------------------------------------------------------------------------------
@@ -404,7 +419,8 @@ class Stuck:
 
 
 @pytest.mark.parametrize("body", [b"", b"{}" * 100_000])
-def test_when_the_client_goes_away_the_request_ends(body: bytes) -> None:
+def test_when_the_client_goes_away_the_request_ends(body: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "headgate.rest.commands")
     stuck = Stuck()
     with other(stuck.app) as url, worker() as made:
         made.follow(url)
@@ -414,6 +430,7 @@ def test_when_the_client_goes_away_the_request_ends(body: bytes) -> None:
             assert stuck.asked.wait(10)
             assert not stuck.left.is_set()
         assert stuck.left.wait(10)
+    assert _commands(caplog) == [(logging.INFO, "127.0.0.1: PUT /connectors/a/stop, connector 'a': 499")]
 
 
 def test_over_two_hops_too() -> None:
