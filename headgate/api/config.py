@@ -148,15 +148,15 @@ class ConfigDef:
         merged._keys = {**self._keys, **other._keys}
         return merged
 
-    def embedded(self, prefix: str, group: str) -> ConfigDef:
-        """These keys as part of a larger configuration: below `prefix`, in a group of their own. Recommenders still
-        see them, and nothing else, by their own names."""
+    def embedded(self, prefix: str, group: str | None = None) -> ConfigDef:
+        """These keys as part of a larger configuration: below `prefix`, in a group of their own if it has a name.
+        Recommenders still see them, and nothing else, by their own names."""
         return ConfigDef(
             *(
                 replace(
                     key,
                     name=prefix + key.name,
-                    group=group if key.group is None else f"{group}: {key.group}",
+                    group=": ".join(filter(None, (group, key.group))) or None,
                     dependents=tuple(prefix + name for name in key.dependents),
                     recommender=None if key.recommender is None else _Below(prefix, key.recommender),
                 )

@@ -107,8 +107,7 @@ class _SinkBase(Task):
         All records of a partition that stand before its offset have been put or dropped. Some that do not may have been
         put too, after a failure: they come again. If this raises, nothing is committed, and what was put since the last
         time comes again: from the offsets that the task sets here with `context.offset`, else from those that it let
-        pass last. The third time
-        in a row without a commit in between, the task fails; with RetriableError it may go on for ever."""
+        pass last. The third time in a row without a commit in between fails the task, unless it is RetriableError."""
         self.flush(offsets)
         return offsets
 

@@ -6,7 +6,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from headgate.api import ConnectError, Converter, HeaderConverter
+from headgate.api import ConfigError, ConnectError, Converter, HeaderConverter
 from headgate.model import ChainSpec, PluginRef, PluginSpec, StepSpec
 from headgate.pipeline.converters.byte_array import ByteArrayConverter
 from headgate.pipeline.converters.simple_header import SimpleHeaderConverter
@@ -28,12 +28,9 @@ class Chain:
     @classmethod
     def build(cls, spec: ChainSpec) -> Chain:
         """Raises ConnectError for a class that is not here, and whatever `configure` raises."""
-        key = _new(spec.key_converter.ref, Converter)
-        key.configure(spec.key_converter.config, is_key=True)
-        value = _new(spec.value_converter.ref, Converter)
-        value.configure(spec.value_converter.config, is_key=False)
-        headers = _new(spec.header_converter.ref, HeaderConverter)
-        headers.configure(spec.header_converter.config)
+        key = _converter("key.converter", spec.key_converter, Converter, is_key=True)
+        value = _converter("value.converter", spec.value_converter, Converter, is_key=False)
+        headers = _converter("header.converter", spec.header_converter, HeaderConverter)
         steps = Steps([_step(step) for step in spec.steps])
         return cls(key, value, headers, steps, ErrorPolicy.of(spec.errors))
 
@@ -73,8 +70,14 @@ def _configured(spec: PluginSpec) -> Any:
     return plugin
 
 
-def _new(ref: PluginRef, kind: type) -> Any:
-    plugin = load(ref)()
+def _converter(key: str, spec: PluginSpec, kind: type[Any], **how: bool) -> Any:
+    plugin = load(spec.ref)()
     if not isinstance(plugin, kind):
-        raise ConnectError(f"Plugin {ref} is not a {kind.__name__}")
+        raise ConnectError(f"Plugin {spec.ref} is not a {kind.__name__}")
+    try:
+        plugin.configure(spec.config, **how)
+    except ConfigError as error:
+        # Told by the keys that users write, if it is one of those that were declared.
+        plugin.config.embedded(f"{key}.").parse({f"{key}.{name}": value for name, value in spec.config.items()})
+        raise ConfigError(f"{key}: {error}") from error
     return plugin

@@ -58,6 +58,10 @@ def unknown(config: dict[str, str]) -> dict[str, str | None]:
         ("topic.creation.g.partitions", None),
         ("value.converter.schemas.enable", None),
         ("transforms.t.type", None),
+        ("tasks.mxa", "tasks.max"),
+        ("toipc", "topic"),
+        ("fiel", "file"),
+        ("nmae", "name"),
         ("zzz", None),
     ],
 )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -27,6 +28,8 @@ from headgate.connectors.file_source import FileStreamSourceConnector
 from headgate.pipeline.converters.json import JsonConverter
 from headgate.pipeline.converters.simple_header import SimpleHeaderConverter
 from headgate.pipeline.converters.string import StringConverter
+from headgate.pipeline.transforms.python import Python
+from headgate.pipeline.transforms.sql import Sql
 from headgate.runtime.config.validation import ConfigInfo, ConfigInfos
 from headgate.runtime.config.validator import Validator, failure_message, require_version
 from headgate.runtime.errors import BadRequest
@@ -520,8 +523,8 @@ class TestConverters:
         infos = source(value_converter="Counting", value_converter_base="x")
         assert errors(infos) == {
             "value.converter.base": [
-                "Invalid value x for configuration base: Not a number of type INT",
-                "Invalid value null for configuration base: Value must be non-null",
+                "Invalid value x for configuration value.converter.base: Not a number of type INT",
+                "Invalid value null for configuration value.converter.base: Value must be non-null",
             ]
         }
         assert infos.error_count == 1
@@ -607,3 +610,57 @@ def test_the_message_of_a_refused_config_lists_all_that_is_wrong() -> None:
         "You can also find the above list of errors at the endpoint"
         " `/connector-plugins/{connectorType}/config/validate`"
     )
+
+
+class TestSteps:
+    """What only others can judge: a function must be there, and SQL is for the engine."""
+
+    PLUGINS = Plugins([FileStreamSinkConnector, StringConverter, SimpleHeaderConverter, Python, Sql])
+    SINK: ClassVar = {"name": "a", "connector.class": "FileStreamSink", "topics": "t", "transforms": "x"}
+
+    @pytest.mark.parametrize(
+        ("name", "reason"),
+        [
+            ("json.dumps", None),
+            ("nowhere.enrich", "It cannot be imported: ModuleNotFoundError: No module named 'nowhere'"),
+            ("json.enrich", "It cannot be imported: <module 'json' from"),
+            ("json.decoder", "It must be the dotted name of a function, e.g. my_module.enrich"),
+            ("enrich", "It must be the dotted name of a function, e.g. my_module.enrich"),
+        ],
+    )
+    def test_a_function_is_looked_for(self, name: str, reason: str | None) -> None:
+        key = "transforms.x.function"
+        given = {**self.SINK, "transforms.x.type": "headgate.transforms.Python", key: name}
+        found = errors(Validator(self.PLUGINS, WORKER).validate(given))
+        if reason is None:
+            assert found == {}
+        else:
+            assert list(found) == [key]
+            assert found[key][0].startswith(f"Invalid value {name} for configuration {key}: {reason}")
+
+    def test_a_function_that_is_not_named_is_missing_and_no_more(self) -> None:
+        given = {**self.SINK, "transforms.x.type": "headgate.transforms.Python"}
+        missing = 'Missing required configuration "transforms.x.function" which has no default value.'
+        assert errors(Validator(self.PLUGINS, WORKER).validate(given)) == {"transforms.x.function": [missing]}
+
+    def test_a_module_that_fails_is_named_with_its_error(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "half_written.py").write_text("def enrich(record)\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        given = {**self.SINK, "transforms.x.type": "Python", "transforms.x.function": "half_written.enrich"}
+        (said,) = errors(Validator(self.PLUGINS, WORKER).validate(given))["transforms.x.function"]
+        assert "It cannot be imported: SyntaxError: expected ':' (half_written.py, line 1)" in said
+
+    def test_the_engine_is_asked_about_sql_and_what_is_wrong_without_it_is_said_once(self) -> None:
+        def try_step(cls: type, settings: Mapping[str, str]) -> Mapping[str, str]:
+            assert (cls, "type" in settings) == (Sql, True)
+            return {"statement": "Syntax error (line 1, pos 7)"}
+
+        validator = Validator(self.PLUGINS, WORKER, try_step=try_step)
+        given = {**self.SINK, "transforms.x.type": "headgate.transforms.Sql"}
+        key = "transforms.x.statement"
+        found = errors(validator.validate({**given, key: "SELECT * FORM records"}))
+        assert found == {
+            key: [f"Invalid value SELECT * FORM records for configuration {key}: Syntax error (line 1, pos 7)"]
+        }
+        (said,) = errors(validator.validate({**given, key: "DROP TABLE records"}))[key]
+        assert "Only a query is possible" in said

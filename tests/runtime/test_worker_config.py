@@ -152,6 +152,7 @@ class TestUnknownKeys:
             ("offset.flush.intervall.ms", "offset.flush.interval.ms"),
             ("bootstrap.server", "bootstrap.servers"),
             ("key.convertor", "key.converter"),
+            ("listeenrs", "listeners"),
         ],
     )
     def test_a_key_that_is_almost_right(self, key: str, guess: str) -> None:

@@ -7,8 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from headgate.api import HIGH, STRING, ConfigDef, ConfigError, DataError, Key, Record, Transform
+from headgate.api.config import REQUIRED
 
 FUNCTION = "function"
+
+
+def _found(key: str, name: str | None) -> None:
+    if name is not None:
+        _function(key, name)
 
 
 class Python(Transform[Any]):
@@ -17,13 +23,13 @@ class Python(Transform[Any]):
 
     aliases: ClassVar[tuple[str, ...]] = ("headgate.transforms.Python",)
     config: ClassVar[ConfigDef] = ConfigDef(
-        Key(FUNCTION, STRING, importance=HIGH, doc="Dotted name of the function, e.g. my_module.enrich.")
+        Key(FUNCTION, STRING, REQUIRED, _found, HIGH, "Dotted name of the function, e.g. my_module.enrich.")
     )
 
     def configure(self, config: Mapping[str, str]) -> None:
         super().configure(config)
         self._name: str = self.settings[FUNCTION]
-        self._call = _function(self._name)
+        self._call = _function(FUNCTION, self._name)
 
     def apply(self, record: Any) -> Any:
         changed = self._call(record)
@@ -32,12 +38,17 @@ class Python(Transform[Any]):
         return changed
 
 
-def _function(name: str) -> Callable[[Any], Any]:
+def _function(key: str, name: str) -> Callable[[Any], Any]:
+    """Raises ConfigError, whatever the module raises when it is imported."""
     module, _, attribute = name.rpartition(".")
     try:
-        found = getattr(importlib.import_module(module), attribute) if module else None
-    except (ImportError, AttributeError) as error:
-        raise ConfigError.invalid(FUNCTION, name, f"It cannot be imported: {error}") from error
-    if not callable(found):
-        raise ConfigError.invalid(FUNCTION, name, "It must be the dotted name of a function, e.g. my_module.enrich")
-    return found  # type: ignore[no-any-return]
+        found = importlib.import_module(module) if module else None
+    except (Exception, SystemExit) as error:
+        raise ConfigError.invalid(key, name, f"It cannot be imported: {type(error).__name__}: {error}") from error
+    function = getattr(found, attribute, None)
+    if callable(function):
+        return function  # type: ignore[no-any-return]
+    reason = "It must be the dotted name of a function, e.g. my_module.enrich"
+    if found is not None and function is None:
+        reason = f"It cannot be imported: {found} has no {attribute}. A worker reads it once: restart it after a change"
+    raise ConfigError.invalid(key, name, reason)

@@ -43,8 +43,13 @@ def _guess(key: str, candidates: list[str]) -> str | None:
     # A slip in `producer.override.` is found by what comes after it: the client's keys are not listed anywhere.
     rest = key.split(".", 2)[2:]
     overrides = [client.prefix + rest[0] for client in Client] if rest else []
-    close = difflib.get_close_matches(key, [*candidates, *overrides], n=1, cutoff=_CLOSE)
-    return close[0] if close else None
+    return closest(key, [*candidates, *overrides], _CLOSE)
+
+
+def closest(key: str, candidates: Collection[str], cutoff: float) -> str | None:
+    """What was probably meant. Letters that changed places are the same letters, however few they are."""
+    swapped = (each for each in candidates if sorted(each) == sorted(key))
+    return next(swapped, None) or next(iter(difflib.get_close_matches(key, candidates, n=1, cutoff=cutoff)), None)
 
 
 def told(unknown: Iterable[UnknownKey]) -> str:

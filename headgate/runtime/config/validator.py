@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from headgate.api.config import ConfigDef, ConfigValue, Key
 from headgate.api.connector import Connector, SourceConnector
 from headgate.api.errors import ConfigError
+from headgate.api.plugin import Plugin
 from headgate.api.transform import Transform
 from headgate.java.regex import compiled
 from headgate.log import masked
@@ -25,6 +26,9 @@ from headgate.runtime.plugins import Found, PluginKind, Plugins
 
 _NULL = "Null value can not be supplied as the configuration value."
 
+TryStep = Callable[[type[Plugin], Config], Mapping[str, str]]
+"""What is wrong with the settings of a transform, by key, as far as only the engine can judge it: SQL, for one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Validator:
@@ -35,6 +39,7 @@ class Validator:
     secrets: Secrets = field(default_factory=Secrets)
     clients: ClientCheck | None = None
     """Without it no client settings are looked at."""
+    try_step: TryStep = lambda cls, settings: {}
 
     def validate(self, config: Mapping[str, str | None]) -> ConfigInfos:
         """All that is wrong, key by key, without telling a secret. Raises BadRequest when there is no class to ask, or
@@ -56,6 +61,7 @@ class Validator:
         values = {value.name: value for value in framework.validate(given)}
         self._check_classes(values, given)
         self._check_guards(values, given)
+        self._try_steps(values, given)
         if found.connector_type is ConnectorType.SINK:
             _check_topics(values, given)
             _check_group(values, given, self.worker.get("group.id"))
@@ -158,7 +164,12 @@ class Validator:
         if key not in keys.CONVERTERS or not name:
             return
         found = self.plugins.get(name, kind)
-        problem = found.cls.unavailable() if found else None  # the worker was not started without it
+        if found is None:  # the worker was not started without it
+            return
+        problem = found.cls.unavailable()
+        if problem is None:
+            errors = [error for own in _keys_of(found, key).validate(self.worker) for error in own.errors]
+            problem = " ".join(errors) or None
         if problem is not None:
             value.value = name
             value.errors.append(str(ConfigError.invalid(key, name, f"{problem} (the worker's converter)")))
@@ -182,6 +193,14 @@ class Validator:
                 reason = "This transform works on whole batches: a predicate cannot decide about single records"
                 values[guard].errors.append(str(ConfigError.invalid(guard, named, reason)))
 
+    def _try_steps(self, values: dict[str, ConfigValue], config: Config) -> None:
+        for prefix, kind in keys.steps(config).items():
+            found = self.plugins.get(config.get(f"{prefix}type", ""), kind)
+            wrong = self.try_step(found.cls, keys.with_prefix(config, prefix)) if found else {}
+            for key, reason in ((prefix + name, reason) for name, reason in wrong.items()):
+                if not values[key].errors:
+                    values[key].errors.append(str(ConfigError.invalid(key, config[key], reason)))
+
     # --- converters ---------------------------------------------------------------------------------------------------
 
     def _show_worker_converters(self, values: dict[str, ConfigValue]) -> None:
@@ -198,12 +217,14 @@ class Validator:
         if not config.get(key) or values[key].errors:
             return ()
         found = self.plugins.find(config[key], keys.CONVERTERS[key])
-        definition: ConfigDef = getattr(found.cls, "config", ConfigDef())
-        prefix = f"{key}."
-        return [
-            ConfigInfo(_below(prefix, definition.get(value.name)), replace(value, name=prefix + value.name))
-            for value in definition.validate(keys.with_prefix(config, prefix))
-        ]
+        definition = _keys_of(found, key)
+        return [ConfigInfo(definition.get(value.name), value) for value in definition.validate(config)]
+
+
+def _keys_of(found: Found, key: str) -> ConfigDef:
+    """By the names that users write."""
+    definition: ConfigDef = getattr(found.cls, "config", ConfigDef())
+    return definition.embedded(f"{key}.")
 
 
 def failure_message(infos: ConfigInfos) -> str:
@@ -274,12 +295,6 @@ def _add(error: str, *values: ConfigValue) -> None:
 def _sorted_after(framework: ConfigDef, own: ConfigDef) -> ConfigDef:
     merged = list(framework + own)
     return ConfigDef(*merged[:2], *sorted(merged[2:], key=lambda key: key.name))
-
-
-def _below(prefix: str, key: Key | None) -> Key | None:
-    if key is None:
-        return None
-    return replace(key, name=prefix + key.name, dependents=tuple(prefix + name for name in key.dependents))
 
 
 def _groups(infos: Iterable[ConfigInfo]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -25,6 +24,7 @@ from headgate.api.config import (
 )
 from headgate.model import Config
 from headgate.runtime.config.overrides import ALLOWLIST, POLICY, Overrides
+from headgate.runtime.config.unknown_keys import closest
 from headgate.runtime.distributed import signatures
 from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.plugins import Plugins
@@ -135,8 +135,8 @@ def unknown_keys(config: Mapping[str, str], known: ConfigDef) -> list[str]:
     for key in config:
         if key in known or key in _OTHER_NAMES or key.startswith(_OTHER_PREFIXES):
             continue
-        close = difflib.get_close_matches(key, candidates, n=1, cutoff=0.75)
-        unknown.append(f"{key} (did you mean {close[0]}?)" if close else key)
+        guess = closest(key, candidates, 0.75)
+        unknown.append(f"{key} (did you mean {guess}?)" if guess else key)
     return unknown
 
 

@@ -137,7 +137,7 @@ def test_normalizing_is_left_to_the_registry(registry: StandIn) -> None:
 
 def test_a_schema_of_another_kind(registry: StandIn) -> None:
     registry.add("t-value", json.dumps({"type": "string"}), "JSON")
-    with pytest.raises(DataError, match="Expected AVRO, but the schema is JSON: topic t, subject t-value"):
+    with pytest.raises(DataError, match="is JSON: topic t, subject t-value, which needs JsonSchemaConverter"):
         configured(AvroConverter, registry.url).to_connect("t", b"\0\0\0\0\x01\0")
 
 

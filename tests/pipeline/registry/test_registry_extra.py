@@ -12,10 +12,13 @@ import pytest
 
 from headgate.api import ConfigError
 from headgate.connectors.file_sink import FileStreamSinkConnector
+from headgate.model import ChainSpec, ConnectorType, PluginRef, PluginSpec, TaskId
+from headgate.pipeline.chain import Chain
 from headgate.pipeline.converters.registry.avro import AvroConverter
 from headgate.pipeline.converters.registry.converter import RegistryConverter
 from headgate.pipeline.converters.registry.json_schema import JsonSchemaConverter
 from headgate.pipeline.converters.registry.protobuf import ProtobufConverter
+from headgate.pipeline.converters.simple_header import SimpleHeaderConverter
 from headgate.pipeline.converters.string import StringConverter
 from headgate.runtime.config.validator import Validator, failure_message
 from headgate.runtime.plugins import GROUP, PluginKind, Plugins
@@ -29,6 +32,7 @@ CONVERTERS = {
     "io.confluent.connect.protobuf.ProtobufConverter": (ProtobufConverter, "google.protobuf"),
 }
 INSTALL = r'pip install "headgate\[registry\]"'
+MISSING = 'Missing required configuration "value.converter.schema.registry.url" which has no default value.'
 every_class = pytest.mark.parametrize(("name", "cls", "needed"), [(name, *rest) for name, rest in CONVERTERS.items()])
 
 
@@ -89,7 +93,40 @@ def test_with_the_extra_a_connector_is_accepted() -> None:
     validator = Validator(Plugins([FileStreamSinkConnector, AvroConverter]), {})
     config = {"connector.class": "FileStreamSink", "name": "n", "topics": "t", "file": "f", "value.converter": "Avro"}
     assert validator.validate(config).error_count == 1
+    assert f"\n{MISSING}\n" in failure_message(validator.validate(config))
     assert validator.validate({**config, "value.converter.schema.registry.url": "http://r:8081"}).error_count == 0
+
+
+def test_keys_that_the_worker_file_lacks_are_named_when_a_connector_would_need_them() -> None:
+    worker = {"value.converter": "Avro", "key.converter": "Avro", "key.converter.schema.registry.url": "http://r:8081"}
+    validator = Validator(Plugins([FileStreamSinkConnector, AvroConverter]), worker)
+    config = {"connector.class": "FileStreamSink", "name": "n", "topics": "t", "file": "f"}
+    said = failure_message(validator.validate(config))
+    assert f"Invalid value Avro for configuration value.converter: {MISSING} (the worker's converter)" in said
+    assert validator.validate(config).error_count == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, MISSING),
+        (
+            {"schema.registry.url": "r:8081"},
+            "Invalid value r:8081 for configuration value.converter.schema.registry.url: ",
+        ),
+        (
+            {"schema.registry.url": "http://r:8081", "basic.auth.credentials.source": "USER_INFO"},
+            "value.converter: basic.auth.credentials.source=USER_INFO needs basic.auth.user.info=",
+        ),
+    ],
+)
+def test_a_task_that_cannot_be_built_names_them_too(given: dict[str, str], said: str) -> None:
+    text = PluginSpec(PluginRef(StringConverter.__module__, "StringConverter"))
+    avro = PluginSpec(PluginRef(AvroConverter.__module__, "AvroConverter"), given)
+    headers = PluginSpec(PluginRef(SimpleHeaderConverter.__module__, "SimpleHeaderConverter"))
+    with pytest.raises(ConfigError) as raised:
+        Chain.build(ChainSpec(TaskId("orders", 0), ConnectorType.SINK, text, avro, headers))
+    assert str(raised.value).startswith(said)
 
 
 @pytest.mark.process

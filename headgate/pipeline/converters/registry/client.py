@@ -20,6 +20,7 @@ REFUSED_SECONDS: Final = 30.0
 
 _MOST_REFUSED: Final = 1000
 _BUSY: Final = (408, 429)
+_CONVERTERS: Final = {"AVRO": "AvroConverter", "JSON": "JsonSchemaConverter", "PROTOBUF": "ProtobufConverter"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,9 @@ class Registry:
     def _text(self, topic: str, subject: str | None, found: Any) -> Text:
         kind = found.schema_type or "AVRO"
         if kind != self._kind:
-            raise DataError(f"Expected {self._kind}, but the schema is {kind}: {_where(topic, subject)}")
+            fits = _CONVERTERS.get(kind, "another converter")
+            told = f"{_where(topic, subject)}, which needs {fits}"
+            raise DataError(f"Expected {self._kind}, but the schema is {kind}: {told}")
         return Text(found.schema_str, tuple((each.name, each.subject, each.version) for each in found.references or ()))
 
     def _ask(self, key: tuple[str, ...], what: str, topic: str, subject: str | None, call: Callable[[], T]) -> T:
