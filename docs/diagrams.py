@@ -29,14 +29,15 @@ UNASSIGNED, and `delete`, which leads to DESTROYED, from wherever they can happe
 | stop | KIP-875: the connector was stopped, its tasks are gone |
 | failure | it failed; the status has the trace |
 | shutdown | it was ended here: for a restart, for a new configuration, or with the worker |
-| restart | KIP-745: a restart plan chose it |
+| restart | it is being restarted: by a plan (KIP-745), or, in a cluster, in the plain form too |
 | delete | it was deleted; there is no status any more |
 """
 
 _CONNECTOR = """\
 ## Connector
 
-Stopping wins from every state, also from FAILED. A connector that is stopped can be started or paused.
+Stopping wins from every state, also from FAILED. A connector that is stopped can be started or paused; it stays STOPPED when
+it moves to another worker.
 """
 
 _TASK = """\

@@ -35,6 +35,8 @@ class StatusBoard:
         except ImpossibleEvent as error:
             log.error("Status of %s %s left as it is: %s", kind, what, error)
             return
+        if current is not None and current.state is state is State.STOPPED and event is not InstanceEvent.STOP:
+            return  # what is stopped stays so, whoever has it
         if state is State.DESTROYED:
             self._store.remove(what)
         else:

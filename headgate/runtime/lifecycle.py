@@ -25,7 +25,7 @@ class InstanceEvent(Enum):
     SHUTDOWN = "shutdown"
     """It was shut down here: for a restart, a reconfiguration, or with the worker."""
     RESTART = "restart"
-    """KIP-745: a restart plan chose it."""
+    """It is being restarted: a plan chose it (KIP-745), or, in a group, somebody asked for it alone."""
     DELETE = "delete"
 
 
@@ -65,7 +65,8 @@ CONNECTOR: Final[Table] = {
     (State.STOPPED, InstanceEvent.STARTUP): State.RUNNING,
     (State.STOPPED, InstanceEvent.PAUSE): State.PAUSED,
     (State.STOPPED, InstanceEvent.FAILURE): State.FAILED,
-    (State.STOPPED, InstanceEvent.SHUTDOWN): State.UNASSIGNED,
+    (State.STOPPED, InstanceEvent.SHUTDOWN): State.STOPPED,
+    (State.STOPPED, InstanceEvent.RESTART): State.STOPPED,
     (State.STOPPED, InstanceEvent.DELETE): State.DESTROYED,
 }
 

@@ -136,7 +136,6 @@ def reconcile(wanted: ClusterView, held: Work, running: Running, passed: Passed)
 
 def _lacks_tasks(connector: ConnectorView, made_tasks: bool) -> bool:
     """It was stopped and shall be paused. KIP-875 sees no difference to resuming: it is started and makes its tasks,
-    which come up paused. One that was created paused or stopped has never had a set of tasks, not even an empty one,
-    and makes none before it is resumed (KIP-980)."""
+    which come up paused."""
     paused = connector.target is TargetState.PAUSED
-    return paused and not connector.tasks and connector.applied is not None and not made_tasks
+    return paused and not connector.tasks and not connector.never_resumed and not made_tasks

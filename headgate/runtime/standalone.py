@@ -94,9 +94,11 @@ class StandaloneHerder(Herder):
     async def stop(self, name: str) -> None:
         self.configs.view().require(name)
         async with self.holdings.ending(name, "stopping connector"):
-            if self.configs.view().require(name).target is not TargetState.STOPPED:
+            connector = self.configs.view().require(name)
+            if connector.target is not TargetState.STOPPED:
                 # Empty tasks first: a crash in between leaves a running connector without tasks, not a lie.
-                await self._put_tasks(name, ())
+                if not connector.never_resumed:
+                    await self._put_tasks(name, ())
                 self.configs.put_target_state(name, TargetState.STOPPED)
                 await self._settle(name, TargetState.STOPPED)
 

@@ -19,6 +19,12 @@ class ConnectorView:
     """The connector's config when its tasks were last published."""
 
     @property
+    def never_resumed(self) -> bool:
+        """It was created paused or stopped, and not resumed since (KIP-980): it has never had a set of tasks, not even
+        an empty one, and makes none before it is resumed."""
+        return self.target is not TargetState.STARTED and self.applied is None
+
+    @property
     def task_ids(self) -> tuple[TaskId, ...]:
         return tuple(TaskId(self.name, number) for number in range(len(self.tasks)))
 

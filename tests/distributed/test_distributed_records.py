@@ -98,6 +98,26 @@ def test_stop_writes_no_tasks_before_the_state(three: Cluster, topics: Topics, f
     ]
 
 
+@pytest.mark.kip(980, "a connector created STOPPED is never UNASSIGNED")
+@pytest.mark.kip(980, "created with initial_state STOPPED, then paused: no tasks until it is resumed")
+def test_what_was_never_resumed_has_no_tasks_and_is_never_unassigned(
+    three: Cluster, topics: Topics, name: str, topic: str, tmp_path: Path
+) -> None:
+    asked = three.followers()[0]
+    asked.create(name, source_config(tmp_path / "in.txt", topic), "STOPPED")
+    asked.await_states(name, "STOPPED")
+    for _ in range(2):
+        asked.put(name, "pause")
+        asked.await_states(name, "PAUSED")
+        for _ in range(2):
+            asked.put(name, "stop")
+        asked.await_states(name, "STOPPED")
+    assert [key for key, _ in topics.configs(name)] == ["target-state", "connector", *["target-state"] * 4]
+    assert topics.states(f"status-connector-{name}") == ["STOPPED", *["PAUSED", "STOPPED"] * 2]
+    asked.put(name, "resume")
+    asked.await_states(name, "RUNNING", "RUNNING")
+
+
 @pytest.mark.kip(745, "distributed: restart request in the config topic, key restart-connector-{name}")
 @pytest.mark.kip(745, "RESTARTING is written for all targets before the request")
 def test_restart_writes_restarting_before_the_request(three: Cluster, topics: Topics, faulty: Faulty) -> None:

@@ -172,6 +172,73 @@ def test_created_in_a_state_it_is_not_started_and_has_no_tasks(
     assert group.nodes[1].task_states() == [State.RUNNING, State.RUNNING]
 
 
+@pytest.mark.kip(980, "created with initial_state STOPPED, then paused: no tasks until it is resumed")
+@pytest.mark.parametrize("initial", [TargetState.PAUSED, TargetState.STOPPED])
+def test_what_was_never_resumed_has_no_tasks_however_often_it_is_stopped(
+    group: Group, script: Script, initial: TargetState
+) -> None:
+    leader, other, third = group.nodes
+    leader.create("orders", initial)
+    group.settle()
+    for _ in range(2):
+        leader.stop()
+        group.settle()
+        written = group.topic.keys
+        leader.stop()
+        assert group.topic.keys == written, "it is stopped, and has no tasks"
+        other.pause()
+        group.settle()
+        assert (third.state(), third.task_states(), script.journal) == (State.PAUSED, [], [])
+    other.resume()
+    group.settle()
+    assert third.task_states() == [State.RUNNING, State.RUNNING]
+
+
+@pytest.mark.kip(875, "Can pause a stopped connector")
+def test_a_stop_before_the_first_tasks_does_not_count_as_never_resumed(group: Group, script: Script) -> None:
+    leader = group.nodes[0]
+    leader.create()
+    leader.stop()
+    leader.pause()
+    group.settle()
+    assert leader.task_states() == [State.PAUSED, State.PAUSED]
+
+
+@pytest.mark.kip(875, "Can stop a connector that another worker has just been told to resume")
+def test_a_stop_knows_of_a_resume_that_has_not_come_here_yet(group: Group) -> None:
+    group.connector()
+    leader, other, _ = group.nodes
+    leader.stop()
+    group.settle()
+    leader.stores.log.held = True
+    other.do(lambda: other.herder.resume("orders"))
+    leader.do(lambda: leader.herder.stop("orders"))
+    leader.stores.log.held = False
+    leader.stores.log.deliver()
+    group.settle()
+    assert (leader.state(), leader.task_states()) == (State.STOPPED, [])
+
+
+@pytest.mark.kip(980, "a connector created STOPPED is never UNASSIGNED")
+def test_what_was_created_stopped_is_stopped_and_nothing_else(group: Group) -> None:
+    leader = group.nodes[0]
+    leader.create("orders", TargetState.STOPPED)
+    group.settle()
+    owner = group.owner()
+    leader.put("orders", color="red")
+    group.settle()
+    assert owner.restart() is None
+    group.connector(name="other")
+    if owner is leader:
+        group.nodes.append(group.nodes.pop(0))
+    group.leave(owner)
+    group.rebalance()
+    group.settle()
+    assert group.owner() is not owner
+    assert group.statuses.states("orders") == [State.STOPPED]
+    assert group.nodes[0].status().connector.worker_id == group.owner().name
+
+
 def test_a_new_config_reaches_connector_and_tasks(group: Group, script: Script) -> None:
     owner = group.connector()
     script.tasks = [{"part": 7}]

@@ -113,6 +113,25 @@ class TestCreate:
         world.resume()
         assert (world.state(), world.task_states()) == (State.RUNNING, [State.RUNNING] * 2)
 
+    @pytest.mark.kip(980, "created with initial_state STOPPED, then paused: no tasks until it is resumed")
+    @pytest.mark.parametrize("initial", [PAUSED, STOPPED])
+    def test_nor_if_it_is_stopped_in_between(self, world: World, initial: TargetState) -> None:
+        world.create(initial=initial)
+        for _ in range(2):
+            world.stop()
+            world.pause()
+            assert (world.state(), world.task_states(), world.script.journal) == (State.PAUSED, [], [])
+        assert State.UNASSIGNED not in world.connector_history()
+        world.resume()
+        assert (world.state(), world.task_states()) == (State.RUNNING, [State.RUNNING] * 2)
+
+    @pytest.mark.kip(980, "a connector created STOPPED is never UNASSIGNED")
+    def test_what_began_stopped_is_stopped_and_nothing_else(self, world: World) -> None:
+        world.create(initial=STOPPED)
+        world.put(color="red")
+        world.restart()
+        assert world.connector_history() == [State.STOPPED]
+
     @pytest.mark.kip(980, "Can delete a connector created in the `PAUSED` or `STOPPED` state")
     @pytest.mark.parametrize("initial", [PAUSED, STOPPED])
     def test_what_began_otherwise_can_be_deleted(self, world: World, initial: TargetState) -> None:

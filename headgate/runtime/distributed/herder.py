@@ -265,8 +265,13 @@ class DistributedHerder(Herder):
         self.configs.view().require(name)
         self._require_leader()
         async with self._writes.turn:
+            await self._catch_up()  # another worker may just have been told to resume it
+            connector = self.configs.view().require(name)
+            if connector.target is TargetState.STOPPED and not connector.tasks:
+                return
             # Empty tasks first: a crash in between leaves a running connector without tasks, not a lie.
-            await self._writes.lead(lambda: self.configs.put_tasks(name, ()), "writing task configurations to")
+            if not connector.never_resumed:
+                await self._writes.lead(lambda: self.configs.put_tasks(name, ()), "writing task configurations to")
             await self._put_target(name, TargetState.STOPPED)
 
     # --- KIP-52, KIP-745: restarts ------------------------------------------------------------------------------------

@@ -99,9 +99,15 @@ class GroupHoldings(Holdings):
         """What is due is looked up again when its turn comes."""
         part = Work.just(what)
         async with self._turn(what, self.due(part, passed), passed):
-            if not self._worker.has_begun(what) and self.due(part, passed):
+            due = self.due(part, passed)
+            if due and not self._worker.has_begun(what) and not self._stays_stopped(what):
                 self._board.put(what, InstanceEvent.ASSIGN)
             await self.settle(part, passed)
+
+    def _stays_stopped(self, what: str | TaskId) -> bool:
+        """Nobody starts it: whoever it is given to, and whatever it was before, it is STOPPED at once."""
+        connector = self._configs.view().get(what) if isinstance(what, str) else None
+        return connector is not None and connector.target is TargetState.STOPPED
 
     def _turn(self, what: str | TaskId, due: list[Action], passed: Passed) -> AbstractAsyncContextManager[None]:
         doing = due[0].doing if due else "seeing to"
