@@ -42,6 +42,8 @@ class Leader:
     """By generation: a round that came to nothing, because somebody joined meanwhile, leaves no trace."""
     _urls: Mapping[str, str] = field(default_factory=dict)
     _owners: dict[str | TaskId, str] = field(default_factory=dict)
+    takes_away: bool = False
+    """By the last assignment somebody has to give something up, and to join again then."""
 
     def took_leave(self, member: str) -> None:
         """What this member has will not wait for its return once it is missing."""
@@ -69,6 +71,7 @@ class Leader:
             dealt = assign_eagerly(held, configured)
             shares = {member: Share(work) for member, work in dealt.items()}
             decision = Decision(shares, 0, Memory(election.generation, dealt))
+        self.takes_away = any(share.revoked for share in decision.shares.values())
         self._remember_owners(election, decision.memory)
         # Of an eager round there is nothing to remember: nobody keeps anything.
         after = decision.memory if election.protocol.cooperative else Memory(election.generation)

@@ -53,6 +53,10 @@ class NotStopped(BadRequest):
 class AlreadyRestarting(HerderError):
     """Somebody else is restarting it: wait for that restart to end."""
 
+    @classmethod
+    def of(cls, what: str | TaskId) -> AlreadyRestarting:
+        return cls(f"{'Task' if isinstance(what, TaskId) else 'Connector'} {what} is already being restarted")
+
 
 class Forbidden(HerderError):
     """Switched off in the worker's configuration."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from headgate.cluster.work import NOTHING, Work
 from headgate.model import State, TaskId
@@ -31,7 +31,7 @@ class Holdings:
     _board: StatusBoard
     _worker: Worker
     _actor: Actor
-    _restarting: set[str | TaskId] = field(default_factory=set)
+    _restarting: Work = NOTHING
 
     def held(self, part: Work) -> Work:
         """What of this part is this worker's."""
@@ -72,17 +72,20 @@ class Holdings:
         if self._board.task_status(task).state is State.FAILED:
             raise StartFailed(f"Failed to start task: {task}")
 
+    def under_way(self) -> Work:
+        """What is being restarted here."""
+        return self._restarting
+
     @contextmanager
-    def restarting(self, what: str | TaskId) -> Iterator[None]:
-        """KIP-52: who asks for a restart while one is under way is told so."""
-        if what in self._restarting:
-            kind = "Task" if isinstance(what, TaskId) else "Connector"
-            raise AlreadyRestarting(f"{kind} {what} is already being restarted")
-        self._restarting.add(what)
+    def restarting(self, part: Work) -> Iterator[None]:
+        """KIP-52: who asks for a restart while one is under way is told so, whichever form either of them has."""
+        for what in part & self.under_way():
+            raise AlreadyRestarting.of(what)
+        self._restarting |= part
         try:
             yield
         finally:
-            self._restarting.discard(what)
+            self._restarting -= part
 
     def ending(self, name: str, doing: str) -> AbstractAsyncContextManager[None]:
         """The turn for what ends the connector instance: plugin code that hangs does not keep it waiting."""

@@ -108,7 +108,7 @@ class StandaloneHerder(Herder):
         name = request.connector
         self.configs.view().require(name)
         doing = "restarting connector" if request.forceful else "restarting connector and tasks of"
-        with self.holdings.restarting(name):
+        with self.holdings.restarting(Work.just(name) if request.forceful else self.restart_plan(request).work):
             async with self.holdings.ending(name, doing):
                 self.configs.view().require(name)
                 if request.forceful:
@@ -120,6 +120,6 @@ class StandaloneHerder(Herder):
 
     async def restart_task(self, task: TaskId) -> None:
         self.configs.view().require_task(task)
-        with self.holdings.restarting(task):
+        with self.holdings.restarting(Work.just(task)):
             async with self.exclusive(task.connector, "restarting a task of connector"):
                 await self.holdings.restart_task(task)

@@ -7,6 +7,7 @@ write is shown until it is read back, or has failed for good.
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -43,6 +44,8 @@ class _Entry:
     """The number of the last write that may still count: none after a deletion."""
     tombstones: int = 0
     """Own ones that are under way."""
+    heard: float = field(default_factory=time.monotonic)
+    """When it was last put or read here."""
 
     @property
     def shown(self) -> StatusValue | None:
@@ -85,6 +88,10 @@ class StatusCache:
         found = ((part, self.get(part)) for part in self._parts.get(connector, ()) if isinstance(part, TopicId))
         return {part.topic: status for part, status in found if status is not None}
 
+    def age(self, whose: StatusId) -> float:
+        entry = self._entries.get(whose)
+        return 0.0 if entry is None else time.monotonic() - entry.heard
+
     def connectors(self) -> Iterable[str]:
         """Those with a status, of their own or of a task."""
         own = (whose for whose, entry in self._entries.items() if isinstance(whose, str) and entry.shown is not None)
@@ -99,7 +106,7 @@ class StatusCache:
             self.generation = value.generation
             if not _may_write(entry, value):
                 return None
-        entry.last = next(self._numbers)
+        entry.heard, entry.last = time.monotonic(), next(self._numbers)
         entry.tombstones += value is None
         entry.own = _Own(value, entry.last)
         entry.said = value
@@ -139,7 +146,7 @@ class StatusCache:
     def read(self, whose: StatusId, value: StatusValue | None, offset: int, timestamp: int = -1) -> Status | None:
         """What this worker has to say again: it is true, and something older has come after it."""
         entry = self._entry(whose)
-        entry.offset = offset
+        entry.heard, entry.offset = time.monotonic(), offset
         again = self._overtaken(entry, value)
         if not (isinstance(whose, TaskId) and _stale(entry.read, value)):
             entry.read, entry.timestamp = value, timestamp

@@ -97,6 +97,15 @@ class StatusLog:
         with self._changed:
             return tuple(self._cache.connectors())
 
+    def age(self, whose: str | TaskId) -> float:
+        """Seconds since it was last put or read here; 0 for what has no status."""
+        with self._changed:
+            return self._cache.age(whose)
+
+    def has_topic(self, connector: str, topic: str) -> bool:
+        with self._changed:
+            return self._cache.get(TopicId(connector, topic)) is not None
+
     def topics(self, connector: str) -> tuple[str, ...]:
         """The topics that it uses."""
         with self._changed:
@@ -110,11 +119,9 @@ class StatusLog:
 
     def put_topic(self, connector: str, topic: str, task: int, now_ms: int | None = None) -> None:
         """The task uses this topic. Harmless when that is known."""
-        whose = TopicId(connector, topic)
-        with self._changed:
-            if self._cache.get(whose) is not None:
-                return
-        self._put(whose, TopicStatus(task, round(time.time() * 1000) if now_ms is None else now_ms))
+        if not self.has_topic(connector, topic):
+            told = TopicStatus(task, round(time.time() * 1000) if now_ms is None else now_ms)
+            self._put(TopicId(connector, topic), told)
 
     def remove(self, whose: str | TaskId) -> None:
         """A connector's tasks go with it."""

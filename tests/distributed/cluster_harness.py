@@ -318,6 +318,9 @@ class Faulty:
         """A name of its own, for tests with several connectors."""
         return f"{self._name}-{more}"
 
+    def break_again(self) -> None:
+        self._flag.touch()
+
     def heal(self) -> None:
         self._flag.unlink(missing_ok=True)
 

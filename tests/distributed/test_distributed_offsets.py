@@ -85,6 +85,25 @@ def test_offsets_change_only_while_stopped(three: Cluster, pair: tuple[str, str]
                 assert NOT_STOPPED in _reset(worker, name, 400)["message"]
 
 
+@pytest.mark.kip(875, "offsets can be changed right after the stop")
+def test_offsets_change_right_after_a_stop(three: Cluster, pair: tuple[str, str], topic: str, tmp_path: Path) -> None:
+    """Whoever is asked, nobody has to ask twice: the rebalance that follows from the stop is waited for."""
+    changes: list[tuple[str, Any, Any]] = [
+        (pair[0], {"filename": str(tmp_path / "in.txt")}, {"position": 8}),
+        (pair[1], {"kafka_topic": topic, "kafka_partition": 0}, {"kafka_offset": 1}),
+    ]
+    for worker in three.workers:
+        for name, partition, offset in changes:
+            for method, body in (
+                ("PATCH", {"offsets": [{"partition": partition, "offset": offset}]}),
+                ("DELETE", None),
+            ):
+                worker.await_states(name, "RUNNING", "RUNNING")
+                worker.call("PUT", f"/connectors/{name}/stop", 204)
+                worker.call(method, f"/connectors/{name}/offsets", 200, json=body)
+                worker.put(name, "resume")
+
+
 @pytest.mark.kip(875, "Can alter the offsets of a stopped source, they are returned and used when it is resumed")
 @pytest.mark.kip(875, "requests are forwarded to the leader; refused while a rebalance is pending")
 @pytest.mark.parametrize("role", ["leader", "follower"])

@@ -192,6 +192,33 @@ def test_a_second_plan_meanwhile_is_409(three: Cluster, faulty: Faulty) -> None:
     follower.await_states(name, "RUNNING", "RUNNING", "RUNNING")
 
 
+@pytest.mark.kip(52, "restart: 409 if it is already being restarted")
+@pytest.mark.kip(52, "restart task: 409 if it is already being restarted")
+@pytest.mark.parametrize(("hangs", "path"), [("connector.stop", ""), ("task.stop", "/tasks/0")])
+def test_a_restart_under_way_counts_for_the_other_form(three: Cluster, faulty: Faulty, hangs: str, path: str) -> None:
+    name = faulty.create(f"hang:{hangs}", tasks=1)
+    leader = three.leader()
+    leader.await_states(name, "RUNNING", "RUNNING")
+    plan, plain = f"/connectors/{name}/restart?includeTasks=true", f"/connectors/{name}{path}/restart"
+    problem = f"{f'Task {name}-0' if path else f'Connector {name}'} is already being restarted"
+
+    leader.settle("POST", plan, 202)
+    for worker in three.workers:
+        assert worker.call("POST", plain, 409)["message"] == problem
+    faulty.heal()
+    leader.await_states(name, "RUNNING", "RUNNING")
+
+    faulty.break_again()
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(leader.settle, "POST", plain, 204)
+        await_(lambda: "RESTARTING" in str(leader.status(name)), "the leader hears of it")
+        for worker in three.workers:
+            assert worker.call("POST", plan, 409)["message"] == problem
+        faulty.heal()
+        slow.result()
+    leader.await_states(name, "RUNNING", "RUNNING")
+
+
 @pytest.mark.kip(745, "distributed: every worker restarts its own instances")
 def test_a_restart_moves_nothing_to_another_worker(three: Cluster, faulty: Faulty) -> None:
     name = faulty.create(tasks=3)

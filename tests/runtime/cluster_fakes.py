@@ -36,6 +36,7 @@ class SharedStatusStore(MemoryStatusStore):
         super().__init__()
         self.history: dict[str | TaskId, list[Status]] = {}
         self.active: dict[str, dict[str, None]] = {}
+        self.ages: dict[str | TaskId, float] = {}
         self.flushes = 0
 
     def put(self, whose: str | TaskId, status: Status) -> None:
@@ -60,6 +61,12 @@ class SharedStatusStore(MemoryStatusStore):
 
     def topics(self, connector: str) -> tuple[str, ...]:
         return tuple(self.active.get(connector, ()))
+
+    def age(self, whose: str | TaskId) -> float:
+        return self.ages.get(whose, 0.0)
+
+    def has_topic(self, connector: str, topic: str) -> bool:
+        return topic in self.active.get(connector, {})
 
     def put_topic(self, connector: str, topic: str, task: int) -> None:
         self.active.setdefault(connector, {})[topic] = None

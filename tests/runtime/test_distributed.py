@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 from cluster_fakes import Group, Node
 from runtime_fakes import Script, World, eventually
+from starlette.testclient import TestClient
 
 from headgate.model import RestartRequest, State, TargetState, TaskId
+from headgate.rest.app import build_app
+from headgate.rest.settings import RestSettings
+from headgate.runtime.distributed.group import GroupSettings
 from headgate.runtime.errors import (
     AlreadyExists,
     BadRequest,
@@ -99,24 +104,95 @@ def test_while_nobody_knows_the_leader_there_is_no_address(group: Group) -> None
     assert caught.value.url == ""
 
 
+@pytest.mark.kip(745, "409 when the worker assigned the connector cannot be found")
+def test_what_nobody_has_cannot_be_restarted(script: Script) -> None:
+    """The work of a worker that is lost waits for its return."""
+    group = Group(script, "a", "b", settings=GroupSettings(max_delay_ms=300_000))
+    try:
+        group.settle()
+        group.connector(name="first")
+        owner = group.connector()
+        leader = group.nodes[0]
+        assert owner is not leader
+        lost = next(number for number, name in group.where().items() if name == owner.name)
+        group.nodes.remove(owner)
+        group.rebalance()
+        group.settle()
+        client = TestClient(build_app(leader.herder, RestSettings()))
+        for path in ("/connectors/orders/restart", f"/connectors/orders/tasks/{lost}/restart"):
+            answer = client.post(path)
+            assert answer.status_code == 409
+            assert "no known leader URL" in answer.json()["message"]
+    finally:
+        group.close()
+
+
+CERTAIN: list[Command] = [
+    lambda node: node.herder.restart(RestartRequest("orders")),
+    lambda node: node.herder.restart(RestartRequest("orders", include_tasks=True)),
+    lambda node: node.herder.restart_task(TaskId("orders", 0)),
+    lambda node: node.herder.alter_offsets("orders", []),
+    lambda node: node.herder.reset_offsets("orders"),
+]
+
+
 @pytest.mark.kip(745, "409 while a rebalance is needed or underway")
 @pytest.mark.kip(52, "task restart is refused while the cluster rebalances")
-@pytest.mark.parametrize(
-    "command",
-    [
-        lambda node: node.herder.restart(RestartRequest("orders")),
-        lambda node: node.herder.restart(RestartRequest("orders", include_tasks=True)),
-        lambda node: node.herder.restart_task(TaskId("orders", 0)),
-        lambda node: node.herder.alter_offsets("orders", []),
-        lambda node: node.herder.reset_offsets("orders"),
-    ],
-)
+@pytest.mark.parametrize("command", CERTAIN)
 def test_what_needs_certainty_waits_for_the_rebalance(group: Group, command: Command) -> None:
+    group.connector()
+    leader = group.nodes[0]
+    leader.place.rebalancing = True
+    waiting = leader.submit(lambda: command(leader))
+    leader.settle()
+    assert not waiting.done()
+    leader.place.rebalancing = False
+    assert not isinstance(waiting.exception(5), Rebalancing)
+
+
+@pytest.mark.kip(745, "409 while a rebalance is needed or underway")
+@pytest.mark.kip(52, "task restart is refused while the cluster rebalances")
+@pytest.mark.parametrize("command", CERTAIN)
+def test_but_not_for_ever(group: Group, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headgate.runtime.distributed.herder._PENDING_S", 0.1)
     group.connector()
     leader = group.nodes[0]
     leader.place.rebalancing = True
     with pytest.raises(Rebalancing):
         leader.do(lambda: command(leader))
+
+
+@pytest.mark.kip(875, "offsets can be changed right after the stop")
+def test_offsets_wait_for_the_tasks_that_a_stop_ends_here(group: Group) -> None:
+    """They end before anybody asks for the rebalance."""
+    group.connector(tasks=3)
+    leader = group.nodes[0]
+    (number,) = leader.running()
+    leader.runner.deaf = True
+    leader.do(lambda: leader.herder.stop("orders"))
+    leader.do(lambda: leader.herder.reset_offsets("orders"))
+    assert leader.runner.task(number).calls == ["stop", "cancel"]
+
+
+@pytest.mark.kip(875, "offsets can be changed right after the stop")
+def test_offsets_wait_for_what_others_have_to_give_up(group: Group, script: Script) -> None:
+    """They join again when it has ended: until then the leader knows of no rebalance."""
+    group.connector(tasks=3)
+    leader, other, _ = group.nodes
+    leader.do(lambda: leader.herder.stop("orders"))
+    for node in group.nodes:
+        node.idle()
+    group.rebalance()
+    for node in group.nodes:
+        node.idle()
+    assert other.place.wanted, "it has given up its task"
+    changed = threading.Event()
+    script.on_alter = lambda config, offsets: bool(changed.set())
+    waiting = leader.submit(lambda: leader.herder.reset_offsets("orders"))
+    assert not changed.wait(0.2)
+    group.settle()
+    waiting.result(5)
+    assert changed.is_set()
 
 
 def test_what_is_only_written_does_not_wait_for_the_rebalance(group: Group) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from cluster_fakes import Group
-from runtime_fakes import Script, eventually
+from runtime_fakes import Script, World, eventually
 
 from headgate.model import PassingEvent, RestartRequest, State, TaskId
+from headgate.rest.exposition import exposition
 from headgate.runtime.errors import (
     AlreadyRestarting,
     ConfigWriteFailed,
@@ -104,6 +107,142 @@ def test_a_connector_or_task_is_not_restarted_twice_at_once(group: Group, script
     with pytest.raises(AlreadyRestarting, match="Task orders-0 is already being restarted"):
         holder.restart_task(0)
     slow.result(5)
+
+
+@pytest.mark.kip(52, "restart: 409 if it is already being restarted")
+@pytest.mark.kip(52, "restart task: 409 if it is already being restarted")
+@pytest.mark.parametrize("read", [True, False])
+def test_a_plan_that_is_under_way_counts_for_the_plain_forms(group: Group, script: Script, read: bool) -> None:
+    """Also if the owner has not read of it yet."""
+    group.connector(name="first")
+    owner = group.connector(tasks=3)
+    leader = group.nodes[0]
+    (number,) = owner.running()
+    assert owner is not leader
+    script.on_start = script.hang
+    owner.runner.silent = True
+    owner.be_patient()
+    owner.runner.deaf = True
+    owner.stores.log.held = not read
+    leader.restart(include_tasks=True)
+    with pytest.raises(AlreadyRestarting, match="Connector orders is already being restarted"):
+        owner.restart()
+    with pytest.raises(AlreadyRestarting, match=f"Task orders-{number} is already being restarted"):
+        owner.restart_task(number)
+    eventually(lambda: script.count(f"stop task orders-{number}"))
+    owner.stores.log.held = owner.runner.deaf = False
+    owner.runner.task(number).end()
+    script.released.set()
+    group.settle()
+    script.on_start = lambda plugin: None
+    owner.restart()
+    owner.restart_task(number)
+
+
+@pytest.mark.kip(52, "restart: 409 if it is already being restarted")
+def test_a_plan_counts_for_what_it_restarts(group: Group, script: Script) -> None:
+    owner = group.connector(tasks=1)
+    (holder,) = (node for node in group.nodes if node.running())
+    holder.runner.task(0).listener.on_failed("it broke")
+    holder.be_patient()
+    holder.runner.deaf = True
+    holder.settle()
+    group.nodes[0].restart(include_tasks=True, only_failed=True)
+    eventually(lambda: script.count("stop task orders-0"))
+    with pytest.raises(AlreadyRestarting, match="Task orders-0 is already being restarted"):
+        holder.restart_task(0)
+    owner.restart()  # which did not fail
+    holder.runner.task(0).end()
+    group.settle()
+
+
+@pytest.mark.kip(52, "restart: 409 if it is already being restarted")
+def test_a_plain_restart_that_is_under_way_counts_for_a_plan(group: Group, script: Script) -> None:
+    group.connector(name="first")
+    owner = group.connector(tasks=1)
+    leader = group.nodes[0]
+    assert owner is not leader
+    script.on_start = script.hang
+    slow = owner.submit(lambda: owner.herder.restart(RestartRequest("orders")))
+    eventually(script.hanging.is_set)
+    for only_failed in (False, True):
+        with pytest.raises(AlreadyRestarting, match="Connector orders is already being restarted"):
+            leader.restart(include_tasks=True, only_failed=only_failed)
+    script.released.set()
+    slow.result(5)
+    leader.restart(include_tasks=True)
+    group.settle()
+
+
+@pytest.mark.kip(52, "restart task: 409 if it is already being restarted")
+def test_a_task_restart_that_is_under_way_counts_for_a_plan_with_tasks(group: Group, script: Script) -> None:
+    group.connector(tasks=3)
+    leader = group.nodes[0]
+    holder = next(node for node in group.nodes if node is not leader)
+    (number,) = holder.running()
+    holder.be_patient()
+    holder.runner.deaf = True
+    slow = holder.submit(lambda: holder.herder.restart_task(TaskId("orders", number)))
+    eventually(lambda: script.count(f"stop task orders-{number}"))
+    with pytest.raises(AlreadyRestarting, match=f"Task orders-{number} is already being restarted"):
+        leader.restart(include_tasks=True)
+    assert leader.restart(only_failed=True) is not None, "it touches no task"
+    holder.runner.task(number).end()
+    slow.result(5)
+    group.settle()
+
+
+def test_what_nobody_has_said_more_of_for_a_minute_is_being_restarted_no_more(group: Group) -> None:
+    """Who was about to ask for it may have died."""
+    owner = group.connector()
+    group.statuses.put("orders", replace(owner.status().connector, state=State.RESTARTING))
+    with pytest.raises(AlreadyRestarting):
+        group.nodes[0].restart(include_tasks=True)
+    group.statuses.ages["orders"] = 61.0
+    group.nodes[0].restart(include_tasks=True)
+    group.settle()
+    assert owner.state() is State.RUNNING
+
+
+@pytest.mark.kip(745, "a connector that fails between the request and the restart is restarted")
+@pytest.mark.parametrize("only_failed", [False, True])
+def test_what_fails_between_request_and_restart_is_restarted(group: Group, script: Script, only_failed: bool) -> None:
+    group.connector(name="first")
+    owner = group.connector(tasks=1)
+    leader = group.nodes[0]
+    assert owner is not leader
+    owner.stores.log.held = True
+    answer = leader.restart(only_failed=only_failed, include_tasks=True)
+    assert answer is not None
+    assert (answer.connector.state is State.RESTARTING) is not only_failed
+    owner.say(lambda: owner.context().raise_error(RuntimeError("no more")))
+    owner.settle()
+    assert owner.state() is State.FAILED
+    script.journal.clear()
+    owner.stores.log.held = False
+    owner.stores.log.deliver()
+    group.settle()
+    assert (owner.state(), script.count("start orders")) == (State.RUNNING, 1)
+
+
+@pytest.mark.kip(745, "status metric knows the value restarting")
+def test_metrics_say_restarting_while_it_is(world: World, script: Script) -> None:
+    world.create()
+    script.on_start = script.hang
+    slow = world.submit(lambda: world.herder.restart(RestartRequest("orders", include_tasks=True)))
+    eventually(script.hanging.is_set)
+    shown = _restarting(world)
+    assert len(shown) == 3, "the connector and two tasks"
+    assert {line.rsplit(" ", 1)[1] for line in shown} == {"1.0"}
+    script.released.set()
+    slow.result(5)
+    world.settle()
+    assert _restarting(world) == []
+
+
+def _restarting(world: World) -> list[str]:
+    page = exposition(world.herder, {}).decode()
+    return [line for line in page.splitlines() if 'connector="orders"' in line and 'status="restarting"' in line]
 
 
 def test_what_does_not_start_again_says_so(group: Group, script: Script) -> None:

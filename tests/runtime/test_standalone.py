@@ -937,9 +937,25 @@ class TestRestartTask:
         eventually(lambda: world.script.count("stop task orders-0"))
         with pytest.raises(AlreadyRestarting, match=r"^Task orders-0 is already being restarted$"):
             world.restart_task(0)
+        with pytest.raises(AlreadyRestarting, match=r"^Task orders-0 is already being restarted$"):
+            world.restart(include_tasks=True)
         world.runner.task(0).end()
         first.result(PATIENCE_S)
         assert world.task_states() == [State.RUNNING] * 2
+
+    @pytest.mark.kip(52, "404 if the connector doesn't exist, and 409 if the task is already being restarted")
+    def test_a_plan_counts_for_the_tasks_that_it_restarts(self, world: World) -> None:
+        world.create()
+        world.script.on_start = world.script.hang
+        first = world.submit(lambda: world.herder.restart(RestartRequest("orders", include_tasks=True)))
+        assert world.script.hanging.wait(PATIENCE_S)
+        with pytest.raises(AlreadyRestarting, match=r"^Task orders-1 is already being restarted$"):
+            world.restart_task(1)
+        with pytest.raises(AlreadyRestarting, match=r"^Connector orders is already being restarted$"):
+            world.restart()
+        world.script.released.set()
+        first.result(PATIENCE_S)
+        world.restart_task(1)
 
     def test_what_is_not_there_is_not_found_and_leaves_nothing_behind(self, world: World) -> None:
         with pytest.raises(ConnectorNotFound, match=UNKNOWN):

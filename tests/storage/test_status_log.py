@@ -53,6 +53,20 @@ def test_it_fits_the_port(worker: Worker) -> None:
     assert list(port.connectors()) == []
 
 
+def test_a_status_is_as_old_as_the_last_word_on_it(
+    worker: Worker, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, now = Worker(topic).statuses, time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    worker.statuses.put("a", status(State.RESTARTING))
+    now += 70
+    assert worker.statuses.age("a") == other.age("a") == 70
+    worker.statuses.put("a", status(State.RESTARTING))
+    now += 5
+    assert worker.statuses.age("a") == other.age("a") == 5, "also if it is the same again"
+    assert other.age(TASK) == 0
+
+
 def test_a_status_is_seen_by_others_once_it_is_in_the_topic(worker: Worker, topic: Topic) -> None:
     other = Worker(topic).statuses
     worker.statuses.put("a", Status(State.RUNNING, HERE, None, "1.2", 5))
@@ -353,7 +367,9 @@ class TestTopics:
         other.remove_topics("a")
         assert worker.statuses.topics("a") == ()
         assert topic.text[-1] == ("status-topic-orders:connector-a", None)
+        assert not worker.statuses.has_topic("a", "orders")
         worker.statuses.put_topic("a", "orders", 0)
+        assert worker.statuses.has_topic("a", "orders")
         assert other.topics("a") == ("orders",)
 
     def test_they_are_no_statuses_of_connectors(self, worker: Worker) -> None:

@@ -45,6 +45,11 @@ class ConfigReconciler:
         """What was there before is nobody's news."""
         self.carried_out = self._configs.state()
 
+    @property
+    def behind(self) -> bool:
+        """The topic says what needs a rebalance, and that is not carried out yet."""
+        return changes.between(self.carried_out.view, self._configs.view()).needs_rebalance
+
     async def catch_up(self, timeout: float) -> None:
         """Carries out all that is in the topic now. Raises what reading raises."""
         await in_thread(lambda: self._configs.refresh(timeout), "catch-up")

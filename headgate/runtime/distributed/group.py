@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from headgate.cluster import protocol as messages
-from headgate.model import PassingEvent, RestartRequest, SessionKey
+from headgate.model import PassingEvent, RestartRequest, SessionKey, TaskId
 from headgate.runtime.ports import ConfigStore, StatusStore
 from headgate.runtime.view import ClusterView
 
@@ -66,7 +66,12 @@ class SharedStatuses(StatusStore, Protocol):
     def flush(self, timeout: float) -> bool:
         """Whether all that was put has been written. Blocks."""
 
+    def age(self, whose: str | TaskId) -> float:
+        """Seconds since it was last put or read here; 0 for what has no status."""
+
     def topics(self, connector: str) -> tuple[str, ...]: ...
+
+    def has_topic(self, connector: str, topic: str) -> bool: ...
 
     def put_topic(self, connector: str, topic: str, task: int) -> None: ...
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headgate.cluster.leader import Leader
+from headgate.cluster.work import Work
 from headgate.model import (
     Config,
     ConnectorInfo,
@@ -56,6 +57,9 @@ _FLUSH_S: Final = 5.0
 _REFRESH_S: Final = 30.0
 _FENCE_S: Final = 90.0
 _PREPARE_S: Final = 5.0
+_PENDING_S: Final = 10.0
+"""So long what needs to know who has what waits for a rebalance to end."""
+_LOOK_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,9 +184,20 @@ class DistributedHerder(Herder):
         url = self.leader.owner(what)
         raise Elsewhere(url if url is not None and url != self._group.url else "")
 
-    def _require_settled(self) -> None:
-        if self.membership.rebalancing:
-            raise Rebalancing
+    async def _await_settled(self) -> None:
+        """Returns when who does what is not about to change. Raises Rebalancing."""
+        try:
+            async with asyncio.timeout(_PENDING_S):
+                while self._is_pending():
+                    await asyncio.sleep(_LOOK_S)
+        except TimeoutError:
+            raise Rebalancing from None
+
+    def _is_pending(self) -> bool:
+        """Whether there is a rebalance to come, or to be carried out here: it was asked for, or will be, once what the
+        config topic says is carried out, or once somebody has given up what this leader takes away."""
+        unsettled = self.membership.rebalancing or not self.member.settled.is_set() or self.config_reconciler.behind
+        return unsettled or (self.membership.is_leader and self.leader.takes_away)
 
     # --- configs ------------------------------------------------------------------------------------------------------
 
@@ -278,21 +293,23 @@ class DistributedHerder(Herder):
 
     async def restart(self, request: RestartRequest) -> ConnectorStatus | None:
         name = request.connector
-        self._require_settled()
+        await self._await_settled()
         self.configs.view().require(name)
         if request.forceful:
             self._require_owner(name)
-            with self.holdings.restarting(name):
+            await self._catch_up()  # a plan may just have been asked for
+            with self.holdings.restarting(Work.just(name)):
                 await self.holdings.restart_connector(name)
             return None
         self._require_leader()
         return await self._restarts.request(self.restart_plan(request))
 
     async def restart_task(self, task: TaskId) -> None:
-        self._require_settled()
+        await self._await_settled()
         self.configs.view().require_task(task)
         self._require_owner(task)
-        with self.holdings.restarting(task):
+        await self._catch_up()  # a plan may just have been asked for
+        with self.holdings.restarting(Work.just(task)):
             await self.holdings.restart_task(task)
 
     # --- KIP-875: offsets ---------------------------------------------------------------------------------------------
@@ -306,7 +323,7 @@ class DistributedHerder(Herder):
         return await super().reset_offsets(name)
 
     async def _prepare_offsets(self, name: str) -> None:
-        self._require_settled()
+        await self._await_settled()
         self._require_leader()
         await self._catch_up()
         connector = self.configs.view().require(name)

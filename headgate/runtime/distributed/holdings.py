@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Final
 
-from headgate.cluster.work import NOTHING, Work
+from headgate.cluster.work import NOTHING, Work, union
 from headgate.model import RestartRequest, State, TargetState, TaskId
 from headgate.runtime import restart
 from headgate.runtime.errors import ConnectorNotFound, HerderError, StartFailed, StatusNotFound
@@ -149,23 +149,38 @@ class GroupHoldings(Holdings):
         if waiting is None:
             self._loop.spawn(self._restart_by_plan(name), f"restarting connector {name} and its tasks")
 
+    def under_way(self) -> Work:
+        return union([self._restarting, *map(self._chosen, self._requests.values())])
+
+    def _chosen(self, request: RestartRequest) -> Work:
+        """What of the plan is here: it is made anew from the states that this worker sees."""
+        try:
+            status = self._board.status(request.connector, self._actor.type_of(request.connector))
+        except (ConnectorNotFound, StatusNotFound) as error:
+            log.warning("Nothing is restarted: %s", error)
+            return NOTHING
+        return self.held(restart.plan(request, status, chosen_before=True).work)
+
     async def _restart_by_plan(self, name: str) -> None:
-        """What of the plan is here: it is made anew from the states that this worker sees. One that hangs does not keep
-        the others waiting."""
+        """One that hangs does not keep the others waiting."""
         async with self.ending(name, "restarting connector and tasks of"):
-            request = self._requests.pop(name)
+            mine = self._chosen(self._requests.pop(name))
+            self._restarting |= mine
             try:
-                status = self._board.status(name, self._actor.type_of(name))
-            except (ConnectorNotFound, StatusNotFound) as error:
-                log.warning("Nothing is restarted: %s", error)
-                return
-            mine = self.held(restart.plan(request, status, chosen_before=True).work)
-            tasks = (self._restart_task_by_plan(task) for task in sorted(mine.tasks))
-            await asyncio.gather(self.restart(Work(mine.connectors), by_plan=True), *tasks)
+                tasks = (self._restart_task_by_plan(task) for task in sorted(mine.tasks))
+                await asyncio.gather(self.restart(Work(mine.connectors)), *tasks)
+            finally:
+                self._restarting -= mine
 
     async def _restart_task_by_plan(self, task: TaskId) -> None:
         async with self._loop.exclusive(task, "restarting task"):
-            await self.restart(Work.just(task), by_plan=True)
+            await self.restart(Work.just(task))
+
+    async def restart(self, part: Work, by_plan: bool = True) -> None:
+        """RESTARTING is shown from its beginning on, in either form: so the leader, too, knows that it is under way."""
+        for what in self.held(part):
+            self._board.put(what, InstanceEvent.RESTART)
+        await super().restart(part, by_plan)
 
     async def restart_connector(self, name: str) -> None:
         """KIP-52: the connector instance alone. Raises StartFailed."""

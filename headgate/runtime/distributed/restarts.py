@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from headgate.model import ConnectorStatus, State, Status, TaskId
+from headgate.runtime import restart
 from headgate.runtime.connector import in_thread
 from headgate.runtime.distributed.group import Stores
 from headgate.runtime.distributed.shared_writes import SharedWrites
@@ -14,7 +14,7 @@ from headgate.runtime.errors import AlreadyRestarting
 from headgate.runtime.restart import RestartPlan
 
 _RESTART_S: Final = 60.0
-"""A restart whose owner has not been heard of for so long is under way no more."""
+"""What has been RESTARTING for so long, and nothing else was heard of it, is being restarted no more."""
 _FLUSH_S: Final = 5.0
 
 
@@ -24,15 +24,15 @@ class Restarts:
 
     _stores: Stores
     _writes: SharedWrites
-    _restarting: dict[str, float] = field(default_factory=dict)
 
     async def request(self, plan: RestartPlan) -> ConnectorStatus:
         """The leader's part. RESTARTING is written, and known to be, before the request: so no owner's RUNNING is
         overtaken by it. Raises AlreadyRestarting."""
         name = plan.status.name
-        if self._restarting.get(name, 0.0) > time.monotonic() and _under_way(plan):
-            raise AlreadyRestarting(f"Connector {name} is already being restarted")
-        self._restarting[name] = time.monotonic() + _RESTART_S
+        told = _by_owner(plan.status)
+        for whose in restart.plan(plan.request, plan.status, chosen_before=True).work:
+            if told[whose].state is State.RESTARTING and self._stores.statuses.age(whose) < _RESTART_S:
+                raise AlreadyRestarting.of(whose)
         answer = plan.answer()
         self._put(plan, answer)
         await in_thread(lambda: self._stores.statuses.flush(_FLUSH_S), "flush-statuses")
@@ -41,7 +41,6 @@ class Restarts:
                 lambda: self._stores.configs.put_restart_request(plan.request), f"writing restart request for {name} to"
             )
         except Exception:
-            del self._restarting[name]
             self._put(plan, plan.status, unless_heard=True)
             raise
         return answer
@@ -53,12 +52,6 @@ class Restarts:
             now = statuses.get(whose)
             if not unless_heard or (now is not None and now.state is State.RESTARTING):
                 statuses.put(whose, told[whose])
-
-
-def _under_way(plan: RestartPlan) -> bool:
-    """Whether anything of what it chose is still being restarted."""
-    told = _by_owner(plan.status)
-    return any(told[whose].state is State.RESTARTING for whose in plan.work)
 
 
 def _by_owner(status: ConnectorStatus) -> dict[str | TaskId, Status]:
