@@ -63,7 +63,9 @@ class Herder(HerderLoop, ABC):
         self.plugins = ports.plugins
         self.configs = ports.configs
         self.board = StatusBoard(ports.statuses, ports.worker_id, self.group_generation)
-        self.worker = Worker(ports.runner, self.board, self.config.graceful_timeout_s, self.post, self._on_topic)
+        self.worker = Worker(
+            ports.runner, self.board, self.config.graceful_timeout_s, self.post, self._knows_topic, self._on_topic
+        )
         self.actor = Actor(
             self, ports, self.board, self.worker, self._on_expired, self.publish, self.task_generation, patient
         )
@@ -206,6 +208,10 @@ class Herder(HerderLoop, ABC):
 
     def forget_topics(self, name: str) -> None:
         self._topics = {key: topics for key, topics in self._topics.items() if key != name}
+
+    def _knows_topic(self, name: str, topic: str) -> bool:
+        """Whether nobody has to be told that a task of this connector uses this topic; from any thread."""
+        return topic in self._topics.get(name, ())
 
     def _on_topic(self, task: TaskId, topic: str) -> None:
         known = self._topics.get(task.connector, {})

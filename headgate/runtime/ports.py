@@ -119,7 +119,7 @@ class TaskListener(Protocol):
         """The last word of an instance that was asked to stop."""
 
     def on_topic(self, topic: str) -> None:
-        """The task uses this topic (KIP-558)."""
+        """The task uses this topic (KIP-558). Told for every batch, so that one is known again after a reset; cheap."""
 
     def await_fencing(self) -> None:
         """Of a source task with transactions, before its producer's first one: returns when nothing that earlier tasks

@@ -55,6 +55,8 @@ class Worker:
     _board: StatusBoard
     _graceful_timeout_s: float
     post: Post
+    knows_topic: Callable[[str, str], bool]
+    """Whether a connector is known to use a topic; from any thread."""
     _on_topic: Callable[[TaskId, str], None]
     preflight: Preflight | None = None
     connectors: dict[str, ConnectorInstance] = field(default_factory=dict)
@@ -168,7 +170,8 @@ class _Listener:
         self._report(InstanceEvent.SHUTDOWN)
 
     def on_topic(self, topic: str) -> None:
-        self._worker.post(lambda: self._worker.on_topic(self._live, topic))
+        if not self._worker.knows_topic(self._live.spec.id.connector, topic):
+            self._worker.post(lambda: self._worker.on_topic(self._live, topic))
 
     def await_fencing(self) -> None:
         if self._worker.preflight is not None:

@@ -92,6 +92,13 @@ def test_topics_of_connectors_are_known_to_all_and_can_be_reset(
         for worker in three.workers:
             await_(lambda at=worker, of=each: _topics(at, of) == [], f"{worker.name} forgets {each}")  # type: ignore[misc]
         assert follower.call("GET", "/connectors/nobody/topics", 200) == {"nobody": {"topics": []}}
+    for each in (f"{name}-in", f"{name}-out"):
+        follower.put(each, "resume")
+    with (tmp_path / "in.txt").open("a") as file:
+        file.write("two\n")
+    for each in (f"{name}-in", f"{name}-out"):
+        for worker in three.workers:
+            await_(lambda at=worker, of=each: _topics(at, of) == [topic], f"{each} uses it again")  # type: ignore[misc]
 
 
 def _topics(worker: Worker, name: str) -> list[str]:

@@ -190,8 +190,31 @@ def test_topics_of_connectors_are_shared(group: Group, script: Script) -> None:
     holder.runner.task(0).listener.on_topic("sales")
     holder.settle()
     assert [node.herder.active_topics("orders") for node in group.nodes] == [["sales"]] * 3
-    group.nodes[1].do(lambda: group.nodes[1].herder.reset_topics("orders"))
+    other = next(node for node in group.nodes if node is not holder)
+    other.do(lambda: other.herder.reset_topics("orders"))
     assert [node.herder.active_topics("orders") for node in group.nodes] == [[]] * 3
+    late = holder.runner.task(0).listener
+    late.on_topic("sales")
+    holder.settle()
+    assert [node.herder.active_topics("orders") for node in group.nodes] == [["sales"]] * 3
+    group.nodes[0].delete()
+    group.statuses.remove_topics("orders")
+    late.on_topic("sales")
+    holder.settle()
+    assert group.statuses.topics("orders") == (), "of what was deleted nothing is told"
+
+
+def test_without_tracking_nobody_hears_of_topics(script: Script) -> None:
+    group = Group(script, "a", topic_tracking_enable="false")
+    try:
+        group.settle()
+        owner = group.connector(tasks=1)
+        posted: list[object] = []
+        owner.herder.worker.post = posted.append
+        owner.runner.task(0).listener.on_topic("sales")
+        assert posted == []
+    finally:
+        group.close()
 
 
 def test_requests_of_workers_are_signed(group: Group) -> None:

@@ -1171,6 +1171,21 @@ class TestWhatTasksTell:
         assert world.herder.active_topics("unknown") == []
         world.do(lambda: world.herder.reset_topics("orders"))
         assert world.herder.active_topics("orders") == []
+        world.runner.task(0).listener.on_topic("a")
+        world.settle()
+        assert world.herder.active_topics("orders") == ["a"]
+
+    def test_the_herder_hears_only_of_topics_that_are_news(self, world: World) -> None:
+        """Tasks tell with every batch."""
+        world.create()
+        world.runner.task(0).listener.on_topic("a")
+        world.settle()
+        posted: list[object] = []
+        world.herder.worker.post = posted.append
+        world.runner.task(0).listener.on_topic("a")
+        assert posted == []
+        world.runner.task(0).listener.on_topic("b")
+        assert len(posted) == 1
 
     def test_starts_are_counted_and_only_starts(self, world: World) -> None:
         world.create()

@@ -351,8 +351,11 @@ class DistributedHerder(Herder):
     def forget_topics(self, name: str) -> None:
         self._statuses.remove_topics(name)
 
+    def _knows_topic(self, name: str, topic: str) -> bool:
+        return not self.config.topic_tracking or self._statuses.has_topic(name, topic)
+
     def _on_topic(self, task: TaskId, topic: str) -> None:
-        if self.config.topic_tracking:
+        if self.configs.view().get(task.connector) is not None:  # of one that was deleted they were just forgotten
             self._statuses.put_topic(task.connector, topic, task.task)
 
     # --- among workers ------------------------------------------------------------------------------------------------

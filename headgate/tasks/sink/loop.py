@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -60,7 +60,6 @@ class SinkLoop:
     _submitted: deque[_Submitted] = field(default_factory=deque)
     _shelf: Shelf | None = None
     _next_lag: float = 0.0
-    _topics: set[str] = field(default_factory=set)
     _record_bytes: float = 1000.0
 
     def __post_init__(self) -> None:
@@ -172,8 +171,7 @@ class SinkLoop:
             self._commit()
 
     def _submit(self, fetched: Fetched) -> None:
-        for where in fetched.following:
-            self._see_topic(where.topic)
+        self._see_topics(fetched.following)
         count = len(fetched)
         self._metrics.read.add(count)
         self._metrics.batch_size.add(count)
@@ -261,9 +259,8 @@ class SinkLoop:
         self.state = self.state.dropped()
         self._consumer.seek(self.state.positions)
 
-    def _see_topic(self, topic: str) -> None:
-        if topic not in self._topics:
-            self._topics.add(topic)
+    def _see_topics(self, partitions: Iterable[TopicPartition]) -> None:
+        for topic in dict.fromkeys(where.topic for where in partitions):
             self._listener.on_topic(topic)
 
     # --- far behind ---------------------------------------------------------------------------------------------------
@@ -318,8 +315,7 @@ class SinkLoop:
         if self._control.stopping or self._control.paused or self.state.rebalanced:
             return False
         count = sum(end - start for start, end in ranges.values())
-        for where in ranges:
-            self._see_topic(where.topic)
+        self._see_topics(ranges)
         self._metrics.read.add(count)
         self._metrics.batch_size.add(count)
         self.state = self.state.submitted(Flight({where: end for where, (_, end) in ranges.items()}, count)).taken()

@@ -247,4 +247,4 @@ class Pump:
                 raise ConnectError(_OWN_OFFSETS)
             self._creation.ensure(topic)
             self._topics.add(topic)
-            self._listener.on_topic(topic)
+        self._listener.on_topic(topic)

@@ -85,11 +85,13 @@ def test_how_much_is_fetched_at_once(kind: type, most: int) -> None:
     assert set(bench.consumer.sizes) == {most}
 
 
-def test_each_topic_is_told_once() -> None:
+@pytest.mark.kip(558, "a topic that gets records again after a reset is listed again")
+def test_topics_are_told_with_every_batch() -> None:
+    """Whoever hears of them may have been told to forget them since."""
     other = TopicPartition("u", 0)
-    bench = SinkBench({P0: 12, P1: 12, other: 12})
+    bench = SinkBench({P0: 12, P1: 12, other: 12}, most=12)
     bench.run()
-    assert bench.listener.topics == ["t", "u"]
+    assert bench.listener.topics == ["t", "t", "u"]
 
 
 def test_large_batches_go_over_a_shelf_and_leave_nothing_on_it(tmp_path: Path) -> None:
