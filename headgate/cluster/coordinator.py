@@ -6,6 +6,7 @@ Everything here happens on the thread that polls. There are no threads underneat
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -98,6 +99,8 @@ class Coordinator(BaseCoordinator):  # type: ignore[misc]  # kafka-python has no
         self._offer = offer
         self._lead = lead
         self._synced: Synced | None = None
+        self._synced_at = -math.inf
+        self._session_s = config.session_timeout_ms / 1000
         self._trouble: BaseException | None = None
         self._out_of_reach: set[Any] = set()
         self._ask_every_s = config.heartbeat_interval_ms / 1000
@@ -122,6 +125,7 @@ class Coordinator(BaseCoordinator):  # type: ignore[misc]  # kafka-python has no
         self, generation: int, member_id: str, protocol: str, member_assignment_bytes: bytes
     ) -> None:
         self._synced = Synced(generation, member_id, Protocol(protocol), bytes(member_assignment_bytes))
+        self._synced_at = time.monotonic()
 
     # --- what the membership asks for ---------------------------------------------------------------------------------
 
@@ -129,6 +133,14 @@ class Coordinator(BaseCoordinator):  # type: ignore[misc]  # kafka-python has no
     def member_id(self) -> str:
         """Empty while the broker knows nothing of this member."""
         return str(self._generation.member_id)
+
+    @property
+    def in_session(self) -> bool:
+        """Whether the broker has taken it for a member within the session timeout, and so has given its place to nobody
+        else. What counts is when it was asked: an answer may have lain here for as long as this process was held."""
+        beat = self.heartbeat
+        asked = beat.last_send if beat.last_receive >= beat.last_send else -math.inf
+        return bool(self.member_id) and time.monotonic() - max(asked, self._synced_at) < self._session_s
 
     @property
     def trouble(self) -> str:

@@ -145,6 +145,11 @@ class Membership:
         return self._joined.assignment.leader_url
 
     @property
+    def in_session(self) -> bool:
+        """Whether what it was given is certainly still its own: see `Coordinator.in_session`."""
+        return self._coordinator.in_session and self._coordinator.member_id == self._joined.member_id
+
+    @property
     def rebalancing(self) -> bool:
         """Whether what it was given last is about to be replaced, or it has no place at all."""
         return self._again or not self._settled or not self._joined.member_id or self._coordinator.rejoins

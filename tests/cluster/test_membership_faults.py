@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -80,6 +81,22 @@ def start(own_broker: Broker, unique: Callable[[str], str], configs: Configs) ->
             return nodes.enter_context(Node(name, group, settings, configs, max_delay_ms=500, timeouts=QUICK))
 
         yield one
+
+
+def test_a_worker_that_was_held_is_sure_of_nothing_until_the_group_answers(
+    start: Start, eventually: Eventually
+) -> None:
+    held, other = nodes = [start("w1"), start("w2")]
+    eventually(lambda: settled(nodes))
+    assert held.membership.in_session
+    before, go_on = held.membership.member_id, threading.Event()
+    held.membership._do(go_on.wait)  # as if the whole process were held
+    eventually(lambda: not held.membership.in_session)
+    assert held.membership.member_id == before, "it does not know better yet"
+    eventually(lambda: other.membership.in_session and not other.membership.rebalancing)
+    go_on.set()
+    eventually(lambda: settled(nodes) and held.membership.in_session)
+    assert held.membership.member_id != before
 
 
 def test_a_broker_that_is_restarted(start: Start, own_broker: Broker, eventually: Eventually) -> None:

@@ -116,6 +116,7 @@ class FakePlace:
         self.is_leader = False
         self.leader_url = ""
         self.rebalancing = False
+        self.in_session = True
         self.wanted = 0
         """How often another rebalance was asked for."""
         self.calls: list[str] = []

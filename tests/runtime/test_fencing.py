@@ -188,7 +188,8 @@ class Task:
         self.answers = list(answers)
         self.asked = 0
         self.mine = True
-        self.preflight = ClusterPreflight(leader.configs, self.fence, lambda task: self.mine)
+        self.heard: Callable[[], bool] = lambda: True
+        self.preflight = ClusterPreflight(leader.configs, self.fence, lambda task: self.mine, lambda: self.heard())
 
     def fence(self, name: str) -> None:
         assert name == "orders"
@@ -243,6 +244,31 @@ def test_a_worker_that_ends_is_not_a_failure_of_the_task(leader: Leader) -> None
     task = Task(leader, ShuttingDown())
     with pytest.raises(ShuttingDown):
         task.preflight.await_fencing(task.spec())
+
+
+def test_who_was_held_for_longer_than_a_session_waits_for_the_groups_word(
+    leader: Leader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes for its own what others have by now."""
+    monkeypatch.setattr(preflight, "_PAUSE_S", 0.0)
+    leader.tasks(1)
+    task, words = Task(leader), [True, False, False]
+    spec = task.spec(leader.configs.state().generation("orders"))
+    task.heard = lambda: words.pop()
+    task.preflight.confirm_start(spec)
+    assert words == []
+
+    def revoked() -> bool:
+        task.mine = False
+        return False
+
+    task.heard = revoked
+    with pytest.raises(ConnectError, match="already been revoked"):
+        task.preflight.confirm_start(spec)
+    task.mine, task.heard = True, lambda: False
+    monkeypatch.setattr(preflight, "_PATIENCE_S", 0.0)
+    with pytest.raises(TimeoutError, match="orders-0 is still this worker's"):
+        task.preflight.confirm_start(spec)
 
 
 def test_a_task_starts_only_while_its_set_is_the_newest(leader: Leader) -> None:

@@ -128,3 +128,7 @@ class GroupMembership(Protocol):
 
     @property
     def rebalancing(self) -> bool: ...
+
+    @property
+    def in_session(self) -> bool:
+        """Whether the group has confirmed it so lately that nobody else can have its work."""

@@ -116,7 +116,9 @@ class DistributedHerder(Herder):
         self._fencing = FencingRounds(
             stores.configs, group.fence, self._clients_of, self.actor.type_of, self._writes.lead, self.config.group_id
         )
-        self.worker.preflight = ClusterPreflight(stores.configs, self._fence_anywhere, self.holdings.has)
+        self.worker.preflight = ClusterPreflight(
+            stores.configs, self._fence_anywhere, self.holdings.has, lambda: self.membership.in_session
+        )
         self.membership: GroupMembership = group.join(self)
 
     # --- from start to end --------------------------------------------------------------------------------------------

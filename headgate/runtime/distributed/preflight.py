@@ -31,6 +31,8 @@ class ClusterPreflight:
     _fence: Callable[[str], None]
     """Asks the leader for a round; it blocks and raises PeerError."""
     _is_mine: Callable[[TaskId], bool]
+    _in_session: Callable[[], bool]
+    """Whether the group has confirmed lately that this worker has what it was given."""
 
     def await_fencing(self, spec: TaskSpec) -> None:
         deadline = time.monotonic() + _PATIENCE_S
@@ -58,6 +60,13 @@ class ClusterPreflight:
                 " a new set of task configs"
             )
         self._require_mine(spec.id)
+        deadline = time.monotonic() + _PATIENCE_S
+        # Who was held for longer than a session takes all for its own that others have by now, until the group answers.
+        while not self._in_session():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"The group of workers does not say whether {spec.id} is still this worker's")
+            time.sleep(_PAUSE_S)
+            self._require_mine(spec.id)
 
     def _require_mine(self, task: TaskId) -> None:
         if not self._is_mine(task):
