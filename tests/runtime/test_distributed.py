@@ -187,7 +187,12 @@ def test_offsets_wait_for_what_others_have_to_give_up(group: Group, script: Scri
         node.idle()
     assert other.place.wanted, "it has given up its task"
     changed = threading.Event()
-    script.on_alter = lambda config, offsets: bool(changed.set())
+
+    def noted(config: object, offsets: object) -> bool:
+        changed.set()
+        return False
+
+    script.on_alter = noted
     waiting = leader.submit(lambda: leader.herder.reset_offsets("orders"))
     assert not changed.wait(0.2)
     group.settle()
