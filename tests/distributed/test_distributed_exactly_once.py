@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from cluster_harness import Cluster, Worker, await_, cluster, lines, sink_config, source_config
-from topic_reader import about, read_topic
+from topic_reader import about, read_topic, transactions
 
 from headgate.dev.broker import Broker
 
@@ -50,8 +50,10 @@ def test_offsets_of_a_source_with_transactions(
     assert fencing(broker, source) == [("commit", 1), ("tasks-fencing", 1)]
     worker.put(source, "stop")
     worker.await_states(source, "STOPPED")
+    assert f"exact-{source}" not in transactions(broker.bootstrap)
     change(worker, source, file, 8)
     assert fencing(broker, source)[2:] == [("commit", 0), ("tasks-fencing", 0)]
+    assert transactions(broker.bootstrap)[f"exact-{source}"] == "CompleteCommit"
     assert [each["offset"] for each in worker.offsets(source)] == [{"position": 8}]
     worker.put(source, "resume")
     await_(lambda: lines(tmp_path / "out.txt") == ["one", "two", "three", "three"], "the third line again")

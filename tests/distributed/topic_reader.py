@@ -9,6 +9,7 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from kafka import KafkaAdminClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,15 @@ def read_topic(bootstrap: str, topic: str, seconds: float = 20.0) -> list[TopicR
         return found
     finally:
         consumer.close()
+
+
+def transactions(bootstrap: str) -> dict[str, str]:
+    """By transactional id: the state of its last transaction."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        return {each.transactional_id: each.state.value for some in admin.list_transactions().values() for each in some}
+    finally:
+        admin.close()
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int = 1, **configs: str) -> None:

@@ -200,6 +200,24 @@ def test_bad_sink_offsets_are_refused_and_nothing_is_changed(
     assert client.offsets(sink) == before
 
 
+@pytest.mark.kip(875, "For either kind of connector, the offset field may be null, which resets that partition")
+def test_null_for_a_partition_of_a_group_that_is_not_there(client: Client, pair: tuple[str, str], topic: str) -> None:
+    _, sink = pair
+    client.put(sink, "stop")
+    client.call("DELETE", f"/connectors/{sink}/offsets", 200)
+    _change(client, sink, {"kafka_topic": topic, "kafka_partition": 0}, None)
+    assert client.offsets(sink) == []
+
+
+def test_offsets_that_are_on_a_kafka_that_is_away(client: Client, name: str, topic: str, tmp_path: Path) -> None:
+    away = {"admin.override.bootstrap.servers": "127.0.0.1:1"}  # nothing listens there
+    client.create(name, sink_config(tmp_path / "out.txt", topic, **away), state="STOPPED")
+    answer = client.http.get(f"/connectors/{name}/offsets")
+    assert answer.status_code == 500
+    assert answer.json()["message"].startswith("Kafka does not answer at 127.0.0.1:1 (")
+    assert answer.elapsed.total_seconds() < 6
+
+
 # --- the STOPPED state ------------------------------------------------------------------------------------------------
 
 

@@ -43,7 +43,7 @@ class Busy(FakeHerder):
             self.calls.append(("began",))
             await self.never.wait()
 
-    restart = restart_task = alter_offsets = reset_offsets = stop = forever
+    restart = restart_task = alter_offsets = reset_offsets = stop = forever  # type: ignore[assignment]
 
 
 @pytest.fixture
