@@ -85,6 +85,7 @@ class AnyWorker:
             cluster_id=lambda: cluster_id(task_spec.admin_config("", {}, self.config), complaints.say),
             secrets=self._secrets,
             try_client=lambda kind, config: translate(ClientKind(kind), config),
+            try_step=self.engine.problems,
         )
 
     def start(self) -> None:

@@ -73,7 +73,7 @@ class Herder(HerderLoop, ABC):
         self.kafka_cluster_id: str | None = None
         self._secrets = ports.secrets
         check = ClientCheck(self.config, ports.try_client)
-        self._validator = Validator(self.plugins, self.config.raw, ports.secrets, check)
+        self._validator = Validator(self.plugins, self.config.raw, ports.secrets, check, ports.try_step)
         self._changes = OffsetChanges(self.config, self.plugins, ports.open_offsets, ports.groups, ports.secrets)
         self._cluster_id = ports.cluster_id
         self._topics: dict[str, dict[str, None]] = {}

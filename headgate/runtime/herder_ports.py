@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from headgate.model import Config
 from headgate.runtime.config.client_check import TryClient
 from headgate.runtime.config.secrets import Secrets
+from headgate.runtime.config.validator import TryStep
 from headgate.runtime.config.worker_config import WorkerConfig
 from headgate.runtime.plugins import Plugins
 from headgate.runtime.ports import ConfigStore, GroupOffsets, OffsetStore, OpenOffsets, StatusStore, TaskRunner
@@ -27,6 +28,7 @@ class HerderPorts:
     cluster_id: Callable[[], str | None] = lambda: None
     secrets: Secrets = field(default_factory=Secrets)
     try_client: TryClient = lambda kind, config: None
+    try_step: TryStep = lambda cls, settings: {}
 
 
 def offsets_in(store: OffsetStore) -> OpenOffsets:

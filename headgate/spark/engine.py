@@ -20,7 +20,7 @@ from headgate.spark.ranges import RangeFrames, SparkRanges
 from headgate.spark.residents import Residents
 from headgate.spark.session import Session
 from headgate.spark.settings import on_this_machine, settings_of
-from headgate.spark.statements import SparkStatements
+from headgate.spark.statements import SparkStatements, problems
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,6 +88,10 @@ class SparkEngine:
     def statements(self, spec: TaskSpec, output: Output | None) -> SparkStatements:
         """Of the task's chain. Raises StatementFailed."""
         return SparkStatements(spec, self._session, output)
+
+    def problems(self, cls: type, settings: Mapping[str, str]) -> Mapping[str, str]:
+        """What is wrong with a transform, by key, as far as only Spark knows, and while there is one to ask."""
+        return problems(self._session, cls, settings)
 
     def ranges(self, spec: TaskSpec, chain: bytes, sink: SinkChain, frames: bool) -> SparkRanges:
         """Reads ranges of offsets for a sink; `frames`: the task takes frames of Spark's Kafka source."""

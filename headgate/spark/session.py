@@ -74,6 +74,10 @@ class Session:
                 self._condition.wait(0.2)
             return self._context
 
+    @property
+    def ready(self) -> bool:
+        return self._context is not None
+
     def session(self) -> SparkSession:
         """For SQL and DataFrames, made when it is first asked for: records do without."""
         from pyspark.sql import SparkSession

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from headgate.pipeline.sql.rows import Origins
 from headgate.pipeline.sql.selected import Selected
 from headgate.pipeline.sql.statement import TABLE
 from headgate.pipeline.sql.types import nullable
-from headgate.pipeline.transforms.sql import VALUE_SCHEMA
+from headgate.pipeline.transforms.sql import STATEMENT, VALUE_SCHEMA, Sql
 from headgate.spark.lane import Lane
 from headgate.spark.session import Session, label
 
@@ -97,33 +97,15 @@ class SparkStatements:
         """With tables of its own: every task has one called `records`."""
         base = self._session.session()
         if self._own is None or self._own[1] is not base:
-            made = base.newSession()
-            # What ${...} means was settled by the config providers; Spark would look into the worker's environment.
-            made.conf.set("spark.sql.variable.substitute", "false")
-            self._own = made, base
+            self._own = _apart(base), base
         return self._own[0]
 
     def _relations(self, part: Part) -> Relations:
         assert part.statement is not None
         statement, declared = part.statement.statement, part.statement.value_schema
         with self._explained(part):
-            self._require_query(statement.text)
+            _require_query(self._spark(), statement.text)
             return Relations(statement.fields(), _declared(declared) if declared else None)
-
-    def _require_query(self, text: str) -> None:
-        """Before Spark is asked to run it: what is no query would have an effect at once."""
-        from py4j.java_gateway import is_instance_of
-
-        session = self._spark()
-        java: Any = session._jsparkSession
-        gateway: Any = session.sparkContext._gateway
-        waiting = [java.sessionState().sqlParser().parsePlan(text)]
-        while waiting:
-            node = waiting.pop()
-            if any(is_instance_of(gateway, node, name) for name in _NO_QUERY):
-                raise ConnectError("It must be a query, without any effect")
-            children = node.children()
-            waiting += [children.apply(place) for place in range(children.size())]
 
     def _run(self, cut: _Cut, tables: Sequence[pa.Table], shelf: Shelf | None) -> list[Job]:
         """On the lane: jobs for the next part."""
@@ -161,6 +143,49 @@ class SparkStatements:
             if isinstance(explained, EngineUnavailable):
                 raise explained from error
             raise StatementFailed(part, _reason(explained)) from None
+
+
+def problems(session: Session, cls: type, settings: Mapping[str, str]) -> dict[str, str]:
+    """What Spark's parser has against an Sql transform, by key; nothing while there is no session. No job is run."""
+    found: dict[str, str] = {}
+    if not issubclass(cls, Sql) or not session.ready:
+        return found
+    checks: dict[str, Callable[[str], object]] = {
+        STATEMENT: lambda text: _require_query(_apart(session.session()), text),
+        VALUE_SCHEMA: _declared,
+    }
+    for key, check in checks.items():
+        try:
+            if settings.get(key):
+                check(settings[key])
+        except Exception as error:
+            explained = session.explain(error)
+            if not isinstance(explained, EngineUnavailable):
+                found[key] = _reason(explained)
+    return found
+
+
+def _apart(base: SparkSession) -> SparkSession:
+    """With tables of its own."""
+    made = base.newSession()
+    # What ${...} means was settled by the config providers; Spark would look into the worker's environment.
+    made.conf.set("spark.sql.variable.substitute", "false")
+    return made
+
+
+def _require_query(session: SparkSession, text: str) -> None:
+    """Before Spark is asked to run it: what is no query would have an effect at once."""
+    from py4j.java_gateway import is_instance_of
+
+    java: Any = session._jsparkSession
+    gateway: Any = session.sparkContext._gateway
+    waiting = [java.sessionState().sqlParser().parsePlan(text)]
+    while waiting:
+        node = waiting.pop()
+        if any(is_instance_of(gateway, node, name) for name in _NO_QUERY):
+            raise ConnectError("It must be a query, without any effect")
+        children = node.children()
+        waiting += [children.apply(place) for place in range(children.size())]
 
 
 def _query(session: SparkSession, part: Part, relation: Relation) -> DataFrame:
