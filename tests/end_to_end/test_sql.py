@@ -15,8 +15,8 @@ from harness import JSON, Client, await_, lines, sink_config, source_config
 
 from headgate.cli.assembly import StandaloneWorker
 from headgate.dev.broker import Broker
-
 from headgate.tasks.sink import catch_up
+
 pytestmark = pytest.mark.spark
 
 SCHEMALESS = {"value.converter": JSON, "value.converter.schemas.enable": "false"}
@@ -322,10 +322,10 @@ def test_a_large_backlog_goes_through_a_statement(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(10)
     monkeypatch.setattr(catch_up, "FAR_BEHIND", 10_000)
     monkeypatch.setattr(catch_up, "_STATEMENT_RECORDS", 10_000)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(10)
     count = 23_000
     # Idempotent: what is sent again, because the topic is so new, keeps its place.
     settings = {"enable.idempotence": True}
