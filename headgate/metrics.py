@@ -1,10 +1,14 @@
-"""Counters of tasks. Each is written by its task's thread only and read by anybody; numbers may lag by a moment."""
+"""Counters of tasks and figures of the worker: each is written by one thread, and read by anybody a moment later."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+_LAG_KNOWN_S: Final = 15.0
+"""So long what was known of a sink's lag is worth telling; it is looked at every five seconds, but for long puts."""
 
 
 class Window:
@@ -58,10 +62,13 @@ class Meter:
 
     def __init__(self) -> None:
         self.total = 0
+        self.last: float | None = None
+        """When something was counted last, by the monotonic clock."""
         self._window = Window()
 
     def add(self, count: int) -> None:
         self.total += count
+        self.last = time.monotonic()
         self._window.add(count)
 
     @property
@@ -83,6 +90,23 @@ class ErrorMetrics:
     last_error_ms: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class TaskProgress:
+    """What a task has got done, as it was a moment ago. Times are in milliseconds since 1970."""
+
+    active: int
+    """Records that it has taken and that are not done: not acknowledged by Kafka, or not put."""
+    rate: float
+    """Records done, per second."""
+    last_record_ms: int | None
+    """When Kafka acknowledged a record of a source last, or a sink took one; None: never yet."""
+    last_commit_ms: int | None
+    lag: int | None
+    """Of a sink, where it is known."""
+    errors: ErrorMetrics
+    commit_failures: int
+
+
 @dataclass
 class TaskMetrics:
     """What both kinds of task count."""
@@ -91,6 +115,8 @@ class TaskMetrics:
     commit_ms: Window = field(default_factory=Window)
     commits: int = 0
     commit_failures: int = 0
+    last_commit: float | None = None
+    """By the monotonic clock."""
     errors: ErrorMetrics = field(default_factory=ErrorMetrics)
     created: float = field(default_factory=time.monotonic)
     paused_s: float = 0.0
@@ -113,22 +139,41 @@ class TaskMetrics:
 
     def committed(self, started: float, ok: bool) -> None:
         """A commit that began at `started` (monotonic) has ended."""
-        self.commit_ms.add((time.monotonic() - started) * 1000)
+        now = time.monotonic()
+        self.commit_ms.add((now - started) * 1000)
         if ok:
             self.commits += 1
+            self.last_commit = now
         else:
             self.commit_failures += 1
+
+    def _progress(self, done: Meter, active: int, lag: int | None = None) -> TaskProgress:
+        times = since_1970(done.last), since_1970(self.last_commit)
+        return TaskProgress(active, done.rate, *times, lag, replace(self.errors), self.commit_failures)
 
 
 @dataclass
 class SourceMetrics(TaskMetrics):
     polled: Meter = field(default_factory=Meter)
     written: Meter = field(default_factory=Meter)
+    """Acknowledged by Kafka; in transactions: committed."""
     poll_ms: Window = field(default_factory=Window)
-    active: int = 0
-    """Polled, not yet acknowledged by Kafka."""
+    taken: int = 0
+    """Polled rows that were given to the pump."""
+    passed: int = 0
+    """Those of them that the pump has done with."""
+    unacknowledged: int = 0
+    """Rows that were sent, and Kafka has not answered for."""
     transaction_size: Window | None = None
     """Records in each committed transaction; None: the task has no transactions."""
+
+    @property
+    def active(self) -> int:
+        """Polled, not yet acknowledged by Kafka."""
+        return self.taken - self.passed + self.unacknowledged
+
+    def progress(self) -> TaskProgress:
+        return self._progress(self.written, self.active)
 
 
 @dataclass
@@ -137,9 +182,83 @@ class SinkMetrics(TaskMetrics):
     sent: Meter = field(default_factory=Meter)
     put_ms: Window = field(default_factory=Window)
     partitions: int = 0
-    lag: int = 0
-    """Records behind the end, of the partition that is furthest behind."""
     active: int = 0
     """Read, not yet put."""
     commit_seq: int = 0
     commit_skips: int = 0
+    _lag: int | None = None
+    _lag_seen: float = 0.0
+
+    @property
+    def lag(self) -> int | None:
+        """Records behind the end, of the partition that is furthest behind; None: nobody has known it lately."""
+        return self._lag if time.monotonic() - self._lag_seen < _LAG_KNOWN_S else None
+
+    def see_lag(self, lag: int | None) -> None:
+        self._lag, self._lag_seen = lag, time.monotonic()
+
+    def progress(self) -> TaskProgress:
+        return self._progress(self.sent, self.active, self.lag)
+
+
+def since_1970(moment: float | None) -> int | None:
+    """Of a moment of the monotonic clock, in milliseconds."""
+    return None if moment is None else round((time.time() - (time.monotonic() - moment)) * 1000)
+
+
+# --- of the worker ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFigures:
+    """One Kafka client of this worker."""
+
+    kind: str
+    """As Kafka's metrics have it: `producer`, `consumer` or `admin_client`."""
+    client_id: str
+    connections: int
+    sent: int
+    """Bytes, as they went over the network."""
+    received: int
+
+
+@dataclass(frozen=True, slots=True)
+class JvmFigures:
+    memory: Mapping[str, int]
+    """Bytes in use, by area: `heap`, `nonheap`."""
+    collections: Mapping[str, tuple[int, float]]
+    """By garbage collector: how often it ran, and the seconds that took."""
+    threads: int
+
+
+@dataclass
+class RebalanceMetrics:
+    """Of this worker in its group; written by the herder's thread."""
+
+    completed: int = 0
+    ms: Window = field(default_factory=Window)
+    last: float | None = None
+    """When the last one was over, by the monotonic clock."""
+    _began: float | None = None
+
+    def begin(self) -> None:
+        self._began = self._began or time.monotonic()
+
+    def complete(self) -> None:
+        self.completed += 1
+        self.last = time.monotonic()
+        self.ms.add((self.last - (self._began or self.last)) * 1000)
+        self._began = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFigures:
+    """This worker's place in its group."""
+
+    connectors: int
+    tasks: int
+    rebalancing: bool
+    generation: int
+    leader_url: str
+    protocol: str
+    rebalances: RebalanceMetrics

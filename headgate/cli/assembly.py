@@ -14,7 +14,9 @@ from headgate.cli.version import commit
 from headgate.jars.find import find_java
 from headgate.jars.jars import SPARK_KAFKA, cache_folder, fetch
 from headgate.kafka.settings import ClientKind, translate
+from headgate.kafka.statistics import client_figures
 from headgate.log import Complaints
+from headgate.metrics import GroupFigures
 from headgate.rest.app import build_admin_app, build_app
 from headgate.rest.exposition import exposition
 from headgate.rest.loggers import Loggers
@@ -92,7 +94,7 @@ class AnyWorker:
         app = build_app(
             self.herder,
             self.settings,
-            metrics=lambda: exposition(self.herder, self.runner.metrics),
+            metrics=self._metrics,
             commit=commit(),
             loggers=self._loggers,
         )
@@ -100,6 +102,14 @@ class AnyWorker:
         self.server.start(app, build_admin_app(self.herder, self.settings, loggers=self._loggers))
         log.info("REST API answers after %.2f s", time.monotonic() - self._began)
         self.engine.start()
+
+    def _metrics(self) -> bytes:
+        figures = client_figures(), self.group_figures(), self.engine.jvm_figures()
+        return exposition(self.herder, self.runner.metrics, *figures)
+
+    def group_figures(self) -> GroupFigures | None:
+        """None: this worker is alone."""
+        return None
 
     def stop(self) -> None:
         """Ends everything in order, offsets committed."""

@@ -14,6 +14,7 @@ from headgate.cli.task_ports import task_ports
 from headgate.cluster.coordinator import GroupConfig
 from headgate.cluster.membership import Membership
 from headgate.cluster.protocol import OFFERED
+from headgate.metrics import GroupFigures
 from headgate.model import Config, TaskSpec
 from headgate.rest.loggers import UnknownLevel
 from headgate.rest.peers import HttpPeers
@@ -68,6 +69,9 @@ class DistributedWorker(AnyWorker):
                 transactional=parsed["exactly.once.source.support"].lower() in ("preparing", "enabled"),
             ),
         )
+
+    def group_figures(self) -> GroupFigures:
+        return self.herder.member.figures()
 
     def stop(self) -> None:
         """The group is told."""

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.kafka.statistics import served, watched
 from headgate.model import Config
 
 T = TypeVar("T")
@@ -23,7 +24,11 @@ _LOOK_S: Final = 0.1
 def admin_client(settings: Config, **callbacks: Callable[[KafkaError], None]) -> AdminClient:
     """For settings by Apache's names. Raises ClientConfigError, or KafkaException if the client cannot start."""
     config: dict[str, Any] = {**QUIET, **translate(ClientKind.ADMIN, settings).config, **callbacks}
-    return AdminClient(config)
+    return _made(config)
+
+
+def _made(config: dict[str, Any]) -> AdminClient:
+    return served(AdminClient(watched(ClientKind.ADMIN, config)))
 
 
 def wait(client: AdminClient, answer: Future[T], seconds: float, may_go_on: Callable[[], bool] = lambda: True) -> T:
@@ -63,7 +68,7 @@ class AdminClients:
         with self._guard:
             used = self._clients.get(key)
             if used is None:
-                used = self._clients[key] = _Used(AdminClient({**QUIET, **config}))
+                used = self._clients[key] = _Used(_made({**QUIET, **config}))
             used.last = time.monotonic()
             if self._sweeper is None:
                 self._schedule()

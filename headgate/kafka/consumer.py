@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Native
 
 from headgate.java.regex import compiled
 from headgate.kafka.asking import NOT_YET, Asker
 from headgate.kafka.messages import Messages
 from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.kafka.statistics import watched
 from headgate.log import Complaints
 from headgate.model import Config, PartitionStart, TopicPartition
 
@@ -24,6 +25,8 @@ log = logging.getLogger(__name__)
 
 _ASK_S: Final = 10.0
 """How long a question to the broker may take."""
+_LAG_S: Final = 2.0
+"""How long the question may take that is only asked to tell how far behind a task is."""
 _PATIENT: Final = Asker(tries=6)
 """A broker that is away for a moment, or not yet what it will be, does not fail the task."""
 _SEEK_S: Final = 0.05
@@ -60,7 +63,7 @@ class GroupConsumer:
         self._cooperative = "cooperative" in strategy
         self._from_end = settings.get("auto.offset.reset", "earliest") in ("latest", "largest", "end")
         self._complaints = Complaints(log, "Consumer")
-        self._consumer = Consumer(settings)
+        self._consumer = Consumer(watched(ClientKind.CONSUMER, settings))
         self._rebalances = rebalances
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._failure: Exception | None = None
@@ -188,14 +191,26 @@ class GroupConsumer:
             for native in _natives(self._assigned)
         }
 
-    def lag(self, positions: Mapping[TopicPartition, int]) -> int:
-        """Of the partition furthest behind, by what the consumer already knows."""
-        most = 0
-        for native in _natives(positions):
-            low_high = self._consumer.get_watermark_offsets(native, cached=True)
-            if low_high is not None and low_high[1] >= 0:
-                most = max(most, low_high[1] - positions[_ours(native)])
-        return most
+    def lag(self, positions: Mapping[TopicPartition, int], *, ask: bool) -> int | None:
+        """Of the partition furthest behind; `ask`: the broker, or else by what came with the last records. None when
+        that is not known of all of them: a broker that is away leaves behind what it said last."""
+        try:
+            ends = self._asked_ends(positions) if ask else self._known_ends(positions)
+        except KafkaException:
+            return None
+        if not positions or any(ends.get(where, -1) < 0 for where in positions):
+            return None
+        return max(max(ends[where] - offset, 0) for where, offset in positions.items())
+
+    def _asked_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """All of them at once; what it has no answer for has a negative offset."""
+        asked = _native(dict.fromkeys(partitions, OFFSET_END))
+        found = self._consumer.offsets_for_times(asked, timeout=_LAG_S) if asked else ()
+        return {_ours(native): native.offset for native in found if native.error is None}
+
+    def _known_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        known = ((each, self._consumer.get_watermark_offsets(each, cached=True)) for each in _natives(partitions))
+        return {_ours(native): low_high[1] for native, low_high in known if low_high is not None}
 
     def close(self) -> None:
         """Leaves the group. The partitions must have been given up before: nobody is told of it."""

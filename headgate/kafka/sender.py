@@ -15,6 +15,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.kafka.statistics import served, watched
 from headgate.log import Complaints
 from headgate.model import Config
 
@@ -35,7 +36,7 @@ class Sender:
         translated = translate(ClientKind.PRODUCER, plain).config
         complaints = Complaints(log, name)
         callbacks = {"error_cb": lambda error: complaints.say(error.str())}
-        self._producer = Producer({**QUIET, **translated, **callbacks}, logger=log)
+        self._producer = Producer(watched(ClientKind.PRODUCER, {**QUIET, **translated, **callbacks}), logger=log)
         self._name = name
         self._may_go_on = may_go_on
         self._changed = threading.Condition()
@@ -44,6 +45,7 @@ class Sender:
         self._closed = False
         self.failure: str | None = None
         """Why it can never send again."""
+        served(self)
 
     def send(
         self,
@@ -119,10 +121,14 @@ class Sender:
                 if not self._unanswered:
                     self._listener = None
                     return
-            try:
-                self._producer.poll(_LOOK_S)
-            except KafkaException as error:  # it raises none but what ends the producer
-                self.failure = self.failure or error.args[0].str()
+            self.poll(_LOOK_S)
+
+    def poll(self, seconds: float) -> None:
+        """Takes what came back; waits for it that long."""
+        try:
+            self._producer.poll(seconds)
+        except KafkaException as error:  # it raises none but what ends the producer
+            self.failure = self.failure or error.args[0].str()
 
     def _reported(self, done: Future[Any], error: KafkaError | None, message: Message) -> None:
         if error is None:

@@ -6,28 +6,49 @@ Everything is read afresh for each scrape, from what lives: the metric of a thin
 from __future__ import annotations
 
 import math
+import os
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from headgate import __version__
-from headgate.metrics import Meter, SinkMetrics, SourceMetrics, TaskMetrics, Window
+from headgate.metrics import (
+    ClientFigures,
+    GroupFigures,
+    JvmFigures,
+    Meter,
+    SinkMetrics,
+    SourceMetrics,
+    TaskMetrics,
+    Window,
+)
 from headgate.model import State, TaskId
-from headgate.runtime.errors import StatusNotFound
+from headgate.runtime.errors import ConnectorNotFound, StatusNotFound
 from headgate.runtime.herder import Herder
+from headgate.runtime.plugins import CONNECTORS
 from headgate.runtime.worker import StartCounts
 
 _TASK: Final = ("connector", "task")
+_THREADS: Final = "/proc/self/task"
 _COUNTED: Final = ("running", "paused", "failed", "unassigned", "destroyed", "restarting")
 
 
-def exposition(herder: Herder, tasks: Mapping[TaskId, TaskMetrics]) -> bytes:
+def exposition(
+    herder: Herder,
+    tasks: Mapping[TaskId, TaskMetrics],
+    clients: Iterable[ClientFigures] = (),
+    group: GroupFigures | None = None,
+    jvm: JvmFigures | None = None,
+) -> bytes:
+    """`group`: of a worker that is in one; `jvm`: that of Spark's driver, if it is there."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Snapshot(herder, dict(tasks)))
+    registry.register(_Snapshot(herder, dict(tasks), clients, group, jvm))
+    ProcessCollector(registry=registry)
     return generate_latest(registry)
 
 
@@ -35,6 +56,9 @@ def exposition(herder: Herder, tasks: Mapping[TaskId, TaskMetrics]) -> bytes:
 class _Snapshot:
     _herder: Herder
     _tasks: Mapping[TaskId, TaskMetrics]
+    _clients: Iterable[ClientFigures]
+    _group: GroupFigures | None
+    _jvm: JvmFigures | None
 
     def collect(self) -> Iterator[Metric]:
         info = GaugeMetricFamily("kafka_connect_app_info", "The version of this worker", labels=["version"])
@@ -43,13 +67,19 @@ class _Snapshot:
         yield from self._states()
         yield from self._worker()
         yield from self._of_tasks()
+        if self._group is not None:
+            yield from _of_group(self._group)
+        yield from _of_clients(self._clients)
+        yield from _of_process(self._jvm)
 
     def _states(self) -> Iterator[Metric]:
-        status = GaugeMetricFamily(
-            "kafka_connect_connector_status",
-            "1 for the state that a connector (no task) or a task is in",
-            labels=["connector", "task", "status"],
-        )
+        """Each is told by the worker that has the connector or the task, and by no other: so they can be joined, and
+        added up."""
+        about = {
+            what: _labelled(f"connector_{what}", f"1 for the {what} of a connector here", "connector", what)
+            for what in ("status", "connector_class", "connector_type", "connector_version")
+        }
+        task_status = _labelled("connector_task_status", "1 for the status of a task here", *_TASK, "status")
         counts = {
             state: GaugeMetricFamily(
                 f"kafka_connect_worker_connector_{state}_task_count",
@@ -63,16 +93,32 @@ class _Snapshot:
                 found = self._herder.connector_status(name)
             except StatusNotFound:
                 continue
-            status.add_metric([name, "", _word(found.connector.state)], 1)
-            for each in found.tasks:
-                status.add_metric([name, str(each.id), _word(each.status.state)], 1)
-            here = [each for each in found.tasks if each.status.worker_id == self._herder.board.worker_id]
+            mine = self._herder.board.worker_id
+            if found.connector.worker_id == mine:
+                for what, value in {"status": _word(found.connector.state), **self._described(name)}.items():
+                    about[what].add_metric([name, value], 1)
+            here = [each for each in found.tasks if each.status.worker_id == mine]
+            for each in here:
+                task_status.add_metric([name, str(each.id), _word(each.status.state)], 1)
             states = Counter(_word(each.status.state) for each in here)
             counts["total"].add_metric([name], len(here))
             for state in _COUNTED:
                 counts[state].add_metric([name], states[state])
-        yield status
-        yield from counts.values()
+        yield from (*about.values(), task_status, *counts.values())
+
+    def _described(self, name: str) -> dict[str, str]:
+        """What a connector is; nothing of one that was just deleted."""
+        try:
+            info = self._herder.connector_info(name)
+        except ConnectorNotFound:
+            return {}
+        named = info.config.get("connector.class", "")
+        found = self._herder.plugins.get(named, *CONNECTORS)
+        return {
+            "connector_class": found.name if found else named,
+            "connector_type": info.type.value,
+            "connector_version": (found.version if found else None) or "undefined",
+        }
 
     def _worker(self) -> Iterator[Metric]:
         worker = self._herder.worker
@@ -121,6 +167,7 @@ def _source_values(metrics: SourceMetrics) -> Iterator[tuple[str, float]]:
     yield from _counted("source_task_source_record_write", metrics.written)
     yield from _window("source_task_poll_batch_{}_time_ms", metrics.poll_ms)
     yield "source_task_source_record_active_count", metrics.active
+    yield from _age("source_task_time_since_last_write_ms", metrics.written.last)
     if metrics.transaction_size is not None:
         yield "source_task_transaction_size_min", _number(metrics.transaction_size.minimum)
         yield from _window("source_task_transaction_size_{}", metrics.transaction_size)
@@ -131,11 +178,19 @@ def _sink_values(metrics: SinkMetrics) -> Iterator[tuple[str, float]]:
     yield from _counted("sink_task_sink_record_send", metrics.sent)
     yield from _window("sink_task_put_batch_{}_time_ms", metrics.put_ms)
     yield "sink_task_sink_record_active_count", metrics.active
-    yield "sink_task_sink_record_lag_max", metrics.lag
+    if (lag := metrics.lag) is not None:
+        yield "sink_task_sink_record_lag_max", lag
+    yield from _age("sink_task_time_since_last_put_ms", metrics.sent.last)
     yield "sink_task_partition_count", metrics.partitions
     yield "sink_task_offset_commit_seq_no", metrics.commit_seq
     yield "sink_task_offset_commit_completion_total", metrics.commits
     yield "sink_task_offset_commit_skip_total", metrics.commit_skips
+
+
+def _age(name: str, moment: float | None) -> Iterator[tuple[str, float]]:
+    """Nothing of what has never happened."""
+    if moment is not None:
+        yield name, (time.monotonic() - moment) * 1000
 
 
 def _window(name: str, found: Window) -> Iterator[tuple[str, float]]:
@@ -146,6 +201,59 @@ def _window(name: str, found: Window) -> Iterator[tuple[str, float]]:
 def _counted(name: str, found: Meter) -> Iterator[tuple[str, float]]:
     yield f"{name}_total", found.total
     yield f"{name}_rate", found.rate
+
+
+def _of_group(found: GroupFigures) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "kafka_connect_coordinator_assigned_connectors", "Connectors given to this worker", found.connectors
+    )
+    yield GaugeMetricFamily("kafka_connect_coordinator_assigned_tasks", "Tasks given to this worker", found.tasks)
+    rebalances = found.rebalances
+    yield _plain("rebalance_rebalancing", "1 while this worker takes part in a rebalance", found.rebalancing)
+    yield _plain("rebalance_epoch", "The group's generation", found.generation)
+    yield _plain("rebalance_completed_rebalances_total", "Rebalances that this worker has seen", rebalances.completed)
+    for name, value in _window("rebalance_rebalance_{}_time_ms", rebalances.ms):
+        yield _plain(name, "Milliseconds that rebalances took here", value)
+    for name, value in _age("rebalance_time_since_last_rebalance_ms", rebalances.last):
+        yield _plain(name, "Milliseconds since the last rebalance was over", value)
+    for what, text in {"leader_name": found.leader_url, "connect_protocol": found.protocol}.items():
+        family = _labelled(f"worker_rebalance_{what}", f"1 for the {what} of the group", what)
+        family.add_metric([text], 1)
+        yield family
+
+
+def _of_clients(clients: Iterable[ClientFigures]) -> Iterator[Metric]:
+    """Added up where several have the same id."""
+    sums: dict[str, Counter[tuple[str, str]]] = {}
+    for each in clients:
+        figures = {"connection_count": each.connections, "outgoing_byte_total": each.sent}
+        for name, value in {**figures, "incoming_byte_total": each.received}.items():
+            sums.setdefault(name, Counter())[each.kind, each.client_id] += value
+    for name, found in sums.items():
+        for kind in sorted({kind for kind, _ in found}):
+            family = GaugeMetricFamily(f"kafka_{kind}_{name}", f"Of each Kafka {kind}", labels=["clientid"])
+            for (_, client), value in sorted(item for item in found.items() if item[0][0] == kind):
+                family.add_metric([client], value)
+            yield family
+
+
+def _of_process(jvm: JvmFigures | None) -> Iterator[Metric]:
+    """Of this process, what `ProcessCollector` does not tell; and of Spark's driver."""
+    if os.path.isdir(_THREADS):
+        yield GaugeMetricFamily("process_threads", "Threads of the worker's process", len(os.listdir(_THREADS)))
+    if jvm is None:
+        return
+    memory = GaugeMetricFamily("jvm_memory_used_bytes", "Memory of Spark's driver JVM", labels=["area"])
+    for area, used in jvm.memory.items():
+        memory.add_metric([area], used)
+    yield memory
+    seconds = GaugeMetricFamily("jvm_gc_collection_seconds_sum", "Time of garbage collections there", labels=["gc"])
+    count = GaugeMetricFamily("jvm_gc_collection_seconds_count", "Garbage collections there", labels=["gc"])
+    for collector, (times, took) in jvm.collections.items():
+        count.add_metric([collector], times)
+        seconds.add_metric([collector], took)
+    yield from (seconds, count)
+    yield GaugeMetricFamily("jvm_threads_current", "Threads of Spark's driver JVM", jvm.threads)
 
 
 def _starts(kind: str, counts: StartCounts) -> Iterator[Metric]:
@@ -160,6 +268,10 @@ def _starts(kind: str, counts: StartCounts) -> Iterator[Metric]:
 
 def _plain(name: str, doc: str, value: float) -> Metric:
     return GaugeMetricFamily(f"kafka_connect_worker_{name}", doc, value=value)
+
+
+def _labelled(name: str, doc: str, *labels: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"kafka_connect_{name}", doc, labels=labels)
 
 
 def _word(state: State) -> str:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from headgate.metrics import JvmFigures
 from headgate.model import TaskId, TaskSpec
 from headgate.pipeline.blob import Packed
 from headgate.pipeline.shelf import Shelf
@@ -106,6 +107,9 @@ class SparkEngine:
 
     def session(self) -> SparkSession:
         return self._session.session()
+
+    def jvm_figures(self) -> JvmFigures | None:
+        return self._session.jvm_figures()
 
     def pid(self) -> int | None:
         """Of the driver JVM."""

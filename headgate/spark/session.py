@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headgate.backoff import Backoff
 from headgate.jars.archive import ClassArchive
+from headgate.metrics import JvmFigures
 from headgate.model import EngineUnavailable
 from headgate.spark import jvm
 
@@ -33,6 +35,8 @@ _ARCHIVE_S: Final = 60.0
 """The first JVM writes its class data archive when it ends."""
 _NOTICE_S: Final = 1.0
 """After so long it is known whether it was the JVM's end that broke a connection."""
+_FIGURES_S: Final = 1.0
+"""So long metrics wait for a JVM that is slow to say how it is."""
 _TRIES: Final = 5
 """So many short lives or failed starts in a row, and whoever waits is told."""
 
@@ -56,9 +60,11 @@ class Session:
     _problem: EngineUnavailable | None = None
     _last_death: str | None = None
     _stopping: bool = False
+    _asked: Future[JvmFigures] | None = None
 
     def __post_init__(self) -> None:
         self._thread = threading.Thread(target=self._keep, name="spark-session", daemon=True)
+        self._asking = ThreadPoolExecutor(1, "jvm-figures")
 
     def start(self) -> None:
         self._thread.start()
@@ -93,6 +99,7 @@ class Session:
             self._stopping = True
             context, self._context = self._context, None
             self._condition.notify_all()
+        self._asking.shutdown(wait=False)
         if context is not None:
             self._end(context)
 
@@ -141,6 +148,19 @@ class Session:
 
         gateway: Any = SparkContext._gateway
         return gateway.proc.pid if gateway is not None else None
+
+    def jvm_figures(self) -> JvmFigures | None:
+        """What the driver JVM says of itself; None when there is none, or it does not say so at once."""
+        context, waiting = self._context, self._asked
+        if context is None or (waiting is not None and not waiting.done()):
+            return None
+        # On a thread of its own: each thread that asks has one in the JVM, too.
+        asked = self._asked = self._asking.submit(jvm.figures, context)
+        try:
+            return asked.result(_FIGURES_S)
+        except Exception as error:
+            log.debug("The Spark driver JVM does not say how it is: %s", error)
+            return None
 
     # --- the thread that keeps a session alive ------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec  # ty
 
 from headgate.kafka.admin_clients import wait
 from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.kafka.statistics import watched
 from headgate.log import Complaints
 from headgate.model import Config
 from headgate.runtime.ports import KafkaAway
@@ -105,7 +106,7 @@ class TopicLog:
             raise RuntimeError(f"the log of {self.topic} was started before")
         deadline = time.monotonic() + timeout
         self._on_record = on_record
-        consumer = Consumer({**self._settings, "error_cb": self._on_error})
+        consumer = Consumer(watched(ClientKind.CONSUMER, {**self._settings, "error_cb": self._on_error}))
         try:
             self._partitions = self._find_partitions(consumer, deadline, timeout)
             self._begin(consumer)

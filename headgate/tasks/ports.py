@@ -159,8 +159,9 @@ class Consumer(Protocol):
     def ends(self) -> Mapping[TopicPartition, tuple[int, int]]:
         """The first offset and the one after the last that may be read, asked of the broker."""
 
-    def lag(self, positions: Mapping[TopicPartition, int]) -> int:
-        """Of the partition furthest behind, by what the consumer already knows."""
+    def lag(self, positions: Mapping[TopicPartition, int], *, ask: bool) -> int | None:
+        """Of the partition furthest behind; `ask`: the broker, or else by what came with the last records. None when
+        that is not known of all of them."""
 
     def close(self) -> None:
         """Leaves the group; nobody is told of partitions that go."""
@@ -205,6 +206,10 @@ class Sender(Protocol):
 
     count: int
     """Rows that were sent: the number of the next one."""
+
+    @property
+    def unanswered(self) -> int:
+        """Those that Kafka has not acknowledged, and of which nobody was told that it refused them."""
 
     def send(self, table: pa.Table) -> None:
         """In order; waits where there is no room. What was refused is told to `on_refused`, whose errors come out."""

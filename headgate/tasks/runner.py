@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 
 
 class ThreadRunner:
-    """Fits `runtime.ports.TaskRunner`. `metrics` has the counters of every task that lives."""
+    """Fits `runtime.ports.TaskRunner`. `metrics` has the counters of every task that lives, or has failed, until it is
+    stopped."""
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
@@ -35,16 +36,15 @@ class ThreadRunner:
         else:
             counters = SinkMetrics()
             loop = SinkLoop(spec, control, listener, self._ports, counters)
-        thread = TaskThread(spec, control, loop, listener, self._ports.engine)
+        thread = TaskThread(spec, control, loop, listener, self._ports.engine, lambda: self._forget(spec.id, counters))
         self.metrics[spec.id] = counters
-        thread.when_ended(lambda: self._forget(spec.id, counters))
+        thread.when_ended(lambda: self._ports.engine.forget(spec.id))
         thread.start()
         return thread
 
     def _forget(self, task: TaskId, counters: TaskMetrics) -> None:
         if self.metrics.get(task) is counters:
             del self.metrics[task]
-        self._ports.engine.forget(task)
 
 
 @dataclass(eq=False)
@@ -56,6 +56,8 @@ class TaskThread:
     _loop: SourceLoop | SinkLoop
     _listener: TaskListener
     _engine: Engine
+    _forget: Callable[[], None] = lambda: None
+    """Nobody asks for it any more."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _ended: bool = False
     _callbacks: list[Callable[[], None]] = field(default_factory=list)
@@ -75,6 +77,7 @@ class TaskThread:
     def stop(self) -> None:
         self._control.stop()
         self._loop.wake()
+        self.when_ended(self._forget)
 
     def cancel(self) -> None:
         self._control.cancel()

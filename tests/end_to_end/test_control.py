@@ -197,8 +197,9 @@ def test_states_are_metrics(client: Client, worker: StandaloneWorker, faulty: An
     name = faulty("task.poll")
     client.await_states(name, "RUNNING", "FAILED", "FAILED")
     text = client.http.get("/metrics").text
-    assert f'kafka_connect_connector_status{{connector="{name}",status="running",task=""}} 1.0' in text
-    assert f'kafka_connect_connector_status{{connector="{name}",status="failed",task="1"}} 1.0' in text
+    assert f'kafka_connect_connector_status{{connector="{name}",status="running"}} 1.0' in text
+    assert f'kafka_connect_connector_task_status{{connector="{name}",status="failed",task="1"}} 1.0' in text
+    assert f'kafka_connect_task_error_total_record_failures{{connector="{name}",task="1"}} 0.0' in text
     assert f'kafka_connect_worker_connector_failed_task_count{{connector="{name}"}} 2.0' in text
     assert f'kafka_connect_worker_connector_restarting_task_count{{connector="{name}"}} 0.0' in text
     client.delete(name)

@@ -66,6 +66,19 @@ def test_it_is_not_settled_while_it_joins(node: Node) -> None:
     assert node.herder.member.settled.is_set()
 
 
+def test_others_can_see_its_place(node: Node) -> None:
+    offset = put(node)
+    seen = node.herder.member.figures().rebalances.completed
+    node.do(node.herder.member.state)
+    node.take_up(joined("orders", *tasks(0), offset=offset, generation=2))
+    node.idle()
+    found = node.herder.member.figures()
+    assert (found.connectors, found.tasks) == (1, 1)
+    assert found.rebalances.completed == seen + 1
+    assert found.rebalances.last is not None
+    assert found.rebalances.ms.maximum >= 0
+
+
 # --- leading ----------------------------------------------------------------------------------------------------------
 
 

@@ -407,6 +407,10 @@ class Consumer:
         self.sought: list[dict[TopicPartition, int]] = []
         self.known_lag: int | None = None
         """Instead of what it really is."""
+        self.asked_lag: list[bool] = []
+        """Whether the broker was to be asked, each time."""
+        self.away = False
+        """There is no broker to know how far behind it is."""
         self.config: Config = {}
         self.subscribed: tuple[list[str], str | None] | None = None
         self._rebalances: ports.Rebalances | None = None
@@ -505,7 +509,10 @@ class Consumer:
     def ends(self) -> Mapping[TopicPartition, tuple[int, int]]:
         return {where: (self.low.get(where, 0), self.topics[where]) for where in self.positions}
 
-    def lag(self, positions: Mapping[TopicPartition, int]) -> int:
+    def lag(self, positions: Mapping[TopicPartition, int], *, ask: bool) -> int | None:
+        self.asked_lag.append(ask)
+        if self.away:
+            return None
         if self.known_lag is not None:
             return self.known_lag
         return max((self.topics[where] - offset for where, offset in positions.items()), default=0)

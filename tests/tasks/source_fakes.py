@@ -185,6 +185,10 @@ class Sender(Scripted):
         return self
 
     @property
+    def unanswered(self) -> int:
+        return len(self.rows) - self.arrived
+
+    @property
     def values(self) -> list[str]:
         return [value for _, value in self.rows]
 
@@ -197,7 +201,7 @@ class Sender(Scripted):
             self.count += 1
 
     def flush(self, seconds: float) -> bool:
-        arrived = self.called("flush")
+        arrived = self.called("flush" if seconds else "look")
         pending, self._pending = self._pending, []
         for message in pending:
             assert self._on_refused is not None

@@ -209,6 +209,16 @@ def test_a_task_runs_until_it_is_stopped_and_is_then_forgotten(runner: Runner) -
     assert (runner.runner.metrics, runner.engine.forgotten) == ({}, [TASK])
 
 
+def test_the_counters_of_a_task_that_failed_stay_until_it_is_stopped(runner: Runner) -> None:
+    runner.engine.readiness = [EngineUnavailable("Java was not found")]
+    task, ended = runner.start(task_spec(Sink))
+    assert ended.wait(LONG_S)
+    assert runner.listener.events == ["failed"]
+    assert isinstance(runner.runner.metrics[TASK], SinkMetrics), "its failures are what somebody wants to see"
+    task.stop()
+    assert runner.runner.metrics == {}
+
+
 @pytest.mark.parametrize("target", [TargetState.PAUSED, TargetState.STOPPED])
 def test_a_task_that_is_not_to_run_yet_waits(runner: Runner, target: TargetState) -> None:
     paused = threading.Event()

@@ -72,6 +72,9 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_conf_set_dr_msg_cb": (None, (c_void_p, c_void_p)),
     "rd_kafka_conf_set_log_cb": (None, (c_void_p, c_void_p)),
     "rd_kafka_conf_set_error_cb": (None, (c_void_p, c_void_p)),
+    "rd_kafka_conf_set_opaque": (None, (c_void_p, c_void_p)),
+    "rd_kafka_conf_set_socket_cb": (None, (c_void_p, c_void_p)),
+    "rd_kafka_conf_set_closesocket_cb": (None, (c_void_p, c_void_p)),
     "rd_kafka_conf_destroy": (None, (c_void_p,)),
     "rd_kafka_new": (c_void_p, (c_int, c_void_p, c_char_p, c_size_t)),
     "rd_kafka_destroy_flags": (None, (c_void_p, c_int)),
@@ -147,9 +150,9 @@ def library() -> ctypes.CDLL:
     return loaded
 
 
-def new_producer(config: Mapping[str, Any], hear: Callable[[int], None] | None = None) -> int:
-    """A producer that reports failed records and errors as events, unless `hear` puts callbacks into its settings, an
-    rd_kafka_conf_t. Raises KafkaException."""
+def new_producer(config: Mapping[str, Any], *hear: Callable[[int], None], events: int = 0) -> int:
+    """A producer that reports these as events; `hear` put callbacks into its settings, an rd_kafka_conf_t. Raises
+    KafkaException."""
     calls, text = library(), ctypes.create_string_buffer(512)
     conf = calls.rd_kafka_conf_new()
     for key, value in config.items():
@@ -158,10 +161,9 @@ def new_producer(config: Mapping[str, Any], hear: Callable[[int], None] | None =
             calls.rd_kafka_conf_destroy(conf)
             raise KafkaException(KafkaError(KafkaError._INVALID_ARG, text.value.decode()))
     calls.rd_kafka_conf_set_log_cb(conf, None)  # whatever it would print it tells as an error, too
-    if hear is None:
-        calls.rd_kafka_conf_set_events(conf, EVENT_DELIVERY | EVENT_ERROR)
-    else:
-        hear(conf)
+    calls.rd_kafka_conf_set_events(conf, events)
+    for install in hear:
+        install(conf)
     handle: int | None = calls.rd_kafka_new(PRODUCER, conf, text, len(text))
     if handle is None:
         calls.rd_kafka_conf_destroy(conf)

@@ -18,6 +18,7 @@ from headgate.kafka.native import calls as native
 from headgate.kafka.native.calls import Message
 from headgate.kafka.native.columns import Arguments, address
 from headgate.kafka.native.rows import QUEUE_FULL
+from headgate.kafka.statistics import traced
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,8 @@ class ColumnProducer:
         self._callbacks = _Callbacks(settings.pop("on_delivery"), settings.pop("error_cb"))
         self._calls = native.library()
         self._topics: dict[str, int] = {}
-        self.handle = native.new_producer(settings, self._callbacks.install)
+        self._traced = traced(str(settings.get("client.id", "rdkafka")))
+        self.handle = native.new_producer(settings, self._callbacks.install, self._traced.sockets.install)
 
     # --- records ------------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from headgate.kafka.native.columns import Arguments, address, column, slices
 from headgate.kafka.native.oversize import Oversize
 from headgate.kafka.native.rows import QUEUE_FULL, rows_of
 from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.kafka.statistics import traced
 from headgate.log import Complaints
 from headgate.model import Config
 
@@ -56,7 +57,9 @@ class Delivery:
         # Only failures are reported: what has left the queue without one has arrived.
         settings["delivery.report.only.error"] = True
         self._calls = native.library()
-        self._handle = native.new_producer(settings)
+        self._traced = traced(str(settings.get("client.id", "rdkafka")))
+        events = native.EVENT_DELIVERY | native.EVENT_ERROR
+        self._handle = native.new_producer(settings, self._traced.sockets.install, events=events)
         self._queue = self._calls.rd_kafka_queue_get_main(self._handle)
         self._topics: dict[str, int] = {}
         self._may_go_on = may_go_on
@@ -208,6 +211,11 @@ class Delivery:
     @property
     def outstanding(self) -> int:
         return int(self._calls.rd_kafka_outq_len(self._handle)) if self._handle else 0
+
+    @property
+    def unanswered(self) -> int:
+        """Rows that Kafka has not acknowledged, and of which nobody was told that it refused them."""
+        return self.outstanding + len(self._oversize) + len(self._refused)
 
     def close(self) -> None:
         """Forgets what was not acknowledged: its offsets are not committed either. May be repeated."""

@@ -25,7 +25,7 @@ def delete_offsets(
     """What became of each partition. `config` is librdkafka's. Raises KafkaException if nothing was done at all."""
     calls, milliseconds = native.library(), max(int(seconds * 1000), 1)
     with ExitStack() as ending:
-        client = native.new_producer({**config, "log_level": 0}, lambda _: None)  # which is what admin clients are
+        client = native.new_producer({**config, "log_level": 0})  # which is what admin clients are
         ending.callback(calls.rd_kafka_destroy_flags, client, 0)
         # Only OAUTHBEARER has such callbacks; for the others this answers with an error that is no news.
         calls.rd_kafka_error_destroy(calls.rd_kafka_sasl_background_callbacks_enable(client))

@@ -18,9 +18,9 @@ class Oversize:
         self._limits: dict[str, int] = {}
         self._alone: int | None = None
 
-    def __bool__(self) -> bool:
-        """Whether there is something to be sent again."""
-        return bool(self._waiting or self._returned)
+    def __len__(self) -> int:
+        """How many are to be sent again."""
+        return sum(map(len, (*self._waiting.values(), *self._returned.values())))
 
     def limit(self, topic: str) -> int | None:
         """The most bytes of this topic to be sent at a time; None: the broker has taken all so far."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 from headgate.cluster.leader import Election, Leader
 from headgate.cluster.protocol import Assignment, AssignmentProblem, Joined, MemberState
 from headgate.cluster.work import NOTHING, Work, union
+from headgate.metrics import GroupFigures, RebalanceMetrics
 from headgate.runtime.connector import in_thread
 from headgate.runtime.distributed.config_reconciler import ConfigReconciler
 from headgate.runtime.distributed.group import GroupMembership, GroupSettings, SharedConfigs, SharedStatuses
@@ -45,11 +46,13 @@ class GroupMember:
     _settings: GroupSettings
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     """It holds what an assignment gave it, and that one is the newest."""
+    _rebalances: RebalanceMetrics = field(default_factory=RebalanceMetrics)
     _joined: Joined | None = None
     _held: Work = NOTHING
 
     async def state(self) -> MemberState:
         self.settled.clear()
+        self._rebalances.begin()
         await self._reconciler.finish(_FINISH_S)  # others start new tasks when they know that the old ones have ended
         offset = self._reconciler.carried_out.offset
         if self._joined is None:
@@ -58,6 +61,12 @@ class GroupMember:
         return MemberState(
             self._url, offset, Assignment(last.leader, last.leader_url, last.offset, self._holdings.given)
         )
+
+    def figures(self) -> GroupFigures:
+        """From any thread."""
+        place, given = self._membership(), self._holdings.given
+        counts, protocol = (len(given.connectors), len(given.tasks)), place.protocol.name.lower()
+        return GroupFigures(*counts, place.rebalancing, place.generation, place.leader_url, protocol, self._rebalances)
 
     def rebalance(self, offset: int) -> None:
         """Asks for one, unless the last one knew the config topic up to `offset` already."""
@@ -92,6 +101,7 @@ class GroupMember:
             log.warning("Not all states of what was given up are written yet")
 
     async def take_up(self, joined: Joined) -> None:
+        self._rebalances.complete()
         self._joined = joined
         given, assignment = self._holdings.given, joined.assignment
         if joined.protocol.cooperative:

@@ -162,10 +162,9 @@ class SinkLoop:
         if not idle:
             self._finish()
         self._grant()
-        now = self._clock.now()
         full = fetched is not None and len(fetched) >= self._most
-        if (now >= self._next_lag and self.state.step is SinkStep.NONE) or full:
-            self._look_behind(now)
+        if self._clock.now() >= self._next_lag or full:
+            self._look_behind(ask=fetched is None and idle)
         if self._commits.due or self._context.take_commit_request():
             self._finish_all()
             self._commit()
@@ -230,7 +229,7 @@ class SinkLoop:
         """Raises Rebalanced when partitions went: whoever has them next shall try."""
         if not self.state.rebalanced:
             self._consumer.pause()
-            sit_out(seconds, self._control, self._clock, self._consumer.keep_alive)
+            sit_out(seconds, self._control, self._clock, self._keep_alive)
             self._consumer.resume(self._context.paused)
         if self.state.rebalanced:
             raise Rebalanced("partitions went before records were to be tried again")
@@ -265,11 +264,22 @@ class SinkLoop:
 
     # --- far behind ---------------------------------------------------------------------------------------------------
 
-    def _look_behind(self, now: float) -> None:
-        self._next_lag = now + _LAG_EVERY_S
-        self._metrics.lag = self._consumer.lag(self.state.positions)
+    def _keep_alive(self) -> None:
+        """While nothing is fetched, others still want to know how far behind the task is."""
+        self._consumer.keep_alive()
+        if self._clock.now() >= self._next_lag:
+            self._see_lag(ask=True)
+
+    def _see_lag(self, ask: bool) -> int:
+        """As far as it is known. Records that come tell it; without them only the broker does, if it is there."""
+        lag = self._consumer.lag(self.state.positions, ask=ask)
+        self._next_lag = self._clock.now() + _LAG_EVERY_S
+        self._metrics.see_lag(lag)
         self._metrics.partitions = len(self.state.positions)
-        if self._metrics.lag >= catch_up.FAR_BEHIND:
+        return lag or 0
+
+    def _look_behind(self, ask: bool) -> None:
+        if self._see_lag(ask) >= catch_up.FAR_BEHIND:
             self._finish_all()
             self._grant()
             self._catch_up()
@@ -291,7 +301,7 @@ class SinkLoop:
         log.info("Far behind: the executors read %d records", total)
         began = self._clock.now()
         most = catch_up.most_records(self._record_bytes, bool(self._statements))
-        pieces = catch_up.read(self._ranges, ranges, most, shelf, self._control, self._consumer.keep_alive)
+        pieces = catch_up.read(self._ranges, ranges, most, shelf, self._control, self._keep_alive)
         try:
             for content, chunk in pieces:
                 if not self._take_range(content, chunk, shelf):
@@ -336,7 +346,7 @@ class SinkLoop:
         self._consumer.pause()
         self._report_paused()
         while self._control.paused and self._control.wait(_IDLE_S):
-            self._consumer.keep_alive()
+            self._keep_alive()
         self._metrics.resume()
         if not self._control.stopping:
             self._consumer.resume(self._context.paused)

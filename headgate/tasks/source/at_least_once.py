@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from headgate.api.task import SourceTable, SourceTask
 from headgate.metrics import SourceMetrics
@@ -18,6 +19,9 @@ from headgate.tasks.source.polled import Polled
 from headgate.tasks.source.refusals import Refusals
 
 log = logging.getLogger(__name__)
+
+_LOOK_S: Final = 0.5
+"""How often it is looked whether Kafka has acknowledged more, while something is under way."""
 
 
 @dataclass(eq=False)
@@ -35,33 +39,38 @@ class AtLeastOnce:
     _unstored: dict[str, tuple[Partition, Offset]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        control, self._clock = self._control, self._ports.clock
+        self._clock = self._ports.clock
         self._tells_records = type(self._task).commit_record is not SourceTask.commit_record
-        self._refusals = Refusals(self._reporter, self._metrics)
-        self._sender = self._ports.sender(self._spec.producer, lambda: not control.cancelled, self._refusals)
+        self._refusals = Refusals(self._reporter)
+        self._sender = self._ports.sender(self._spec.producer, self._may_go_on, self._refusals)
         self._next_commit = self._clock.now() + self._spec.flush_interval_ms / 1000
 
     def add(self, made: Made) -> None:
         table, origin = made
-        self._metrics.written.add(table.num_rows)
         self._refusals.expect(self._sender.count, table, origin)
         self._sender.send(table)
+        self._see_answers()
 
     def end(self, batch: Batch) -> None:
         for polled in batch.polled:
             self._unstored |= {repr(partition): (partition, offset) for partition, offset in polled.offsets}
-            self._metrics.active -= polled.rows
+            self._metrics.passed += polled.rows
         if self._tells_records:
             self._tell_records(batch.polled)
         elif self._refusals.full:
             self._arrived(self._spec.flush_timeout_ms / 1000)
 
     def due(self) -> float | None:
-        return max(self._next_commit - self._clock.now(), 0.0) if self._unstored else None
+        commit = max(self._next_commit - self._clock.now(), 0.0) if self._unstored else None
+        if not self._metrics.unacknowledged:
+            return commit
+        return _LOOK_S if commit is None else min(commit, _LOOK_S)
 
     def commit_if_due(self) -> None:
         if self._clock.now() >= self._next_commit:
             self.settle()
+        elif self._metrics.unacknowledged:
+            self._arrived(0.0)
 
     def settle(self) -> None:
         """A failure is tried again at the next interval."""
@@ -95,9 +104,23 @@ class AtLeastOnce:
     def _arrived(self, seconds: float) -> bool:
         """Whether Kafka has answered for all that was sent, after this time at the most."""
         arrived = self._sender.flush(seconds)
+        self._see_answers()
         if arrived:
             self._refusals.forget()
         return arrived
+
+    def _may_go_on(self) -> bool:
+        """Asked by the sender, again and again, while it waits for Kafka."""
+        self._see_answers()
+        return not self._control.cancelled
+
+    def _see_answers(self) -> None:
+        """Written is what Kafka has acknowledged, and nothing else."""
+        metrics, waiting = self._metrics, self._sender.unanswered
+        metrics.unacknowledged = waiting
+        more = self._sender.count - waiting - self._refusals.count - metrics.written.total
+        if more > 0:
+            metrics.written.add(more)
 
     def _tell_records(self, polled: Sequence[Polled]) -> None:
         """Only for tasks that want to know of each record: they pay for it with a wait for Kafka's answer."""

@@ -133,7 +133,7 @@ class ExactlyOnce:
             self._metrics.committed(began, ok=True)
             if offsets:
                 self._offsets.copy(self._connector, offsets)
-        self._metrics.active -= self._rows
+        self._metrics.passed += self._rows
         records, self._records = self._records, []
         self._pending.clear()
         self._rows, self._since = 0, None

@@ -100,7 +100,7 @@ class SourceLoop:
                 return
             except Rewind as rewind:
                 assert transactions is not None
-                self._metrics.active = 0
+                self._metrics.passed = self._metrics.taken
                 if control.stopping:
                     return
                 pause = transactions.retry_delay(rewind)

@@ -77,7 +77,7 @@ class Pump:
             self._condition.wait_for(lambda: self._buffered < _BUFFER_BYTES or self._failure or self._control.cancelled)
             self._buffer.append(polled)
             self._buffered += polled.size
-            self._metrics.active += polled.rows
+            self._metrics.taken += polled.rows
             self._condition.notify_all()
         self.check()
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from headgate.api.errors import ConnectError
 from headgate.api.record import SourceRecord
-from headgate.metrics import SourceMetrics
 from headgate.pipeline.failure import Failure, PolledRecord, Stage, class_name, message_of, shown_record
 from headgate.pipeline.trace import Traces
 from headgate.tasks.ports import RefusedRecord
@@ -48,9 +47,10 @@ class _Sent:
 class Refusals:
     """Remembers what was sent for as long as Kafka may refuse it. Used by one thread."""
 
-    def __init__(self, reporter: Reporter, metrics: SourceMetrics) -> None:
+    def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
-        self._metrics = metrics
+        self.count = 0
+        """How many were refused so far."""
         self._sent: deque[_Sent] = deque()
         self._bytes = 0
 
@@ -75,7 +75,7 @@ class Refusals:
     def __call__(self, refused: RefusedRecord) -> None:
         """For a Sender. Raises RecordRefused where that is not tolerated, after it was reported all the same."""
         policy, message = self._reporter.policy, refused.message
-        self._metrics.written.add(-1)
+        self.count += 1
         error = RecordRefused(refused)
         origin = self._origin(message.number)
         record = PolledRecord(

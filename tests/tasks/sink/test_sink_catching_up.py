@@ -103,9 +103,9 @@ def test_what_the_engine_has_is_put_before_ranges_are_read() -> None:
     assert bench.puts[:3] == [values(P0, 0, 5), values(P0, 5, 10), values(P0, 10, 18)]
 
 
-def test_how_far_behind_is_looked_at_every_five_seconds_while_nothing_is_under_way() -> None:
+def test_how_far_behind_is_looked_at_every_five_seconds_and_asked_when_no_records_tell_it() -> None:
     bench = SinkBench({P0: 3})
-    seen: list[int] = []
+    seen: list[int | None] = []
 
     def look() -> None:
         seen.append(bench.metrics.lag)
@@ -114,7 +114,41 @@ def test_how_far_behind_is_looked_at_every_five_seconds_while_nothing_is_under_w
 
     bench.then(lambda: None, *[look] * 6)
     bench.run()
-    assert seen == [0, 0, 2, 2, 4, 4]
+    assert seen == [3, 3, 2, 2, 4, 4]
+    assert bench.consumer.asked_lag[:3] == [False, True, True]
+
+
+def test_a_lag_that_nobody_knows_is_not_told() -> None:
+    """The broker goes away: what it said last is not true for long."""
+    bench = SinkBench({P0: 3})
+    seen: list[int | None] = []
+
+    def look() -> None:
+        seen.append(bench.metrics.lag)
+        bench.consumer.away = True
+        bench.clock.move(6)
+
+    bench.then(lambda: None, look, lambda: None, look)
+    bench.run()
+    assert seen == [3, None]
+    assert bench.metrics.progress().lag is None
+
+
+def test_while_nothing_is_fetched_the_lag_is_still_looked_at() -> None:
+    bench = SinkBench({P0: 3})
+    bench.then(lambda: None, lambda: bench.control.pause(True))
+
+    def more_comes() -> None:
+        bench.consumer.topics[P0] = 8
+        bench.clock.move(6)
+
+    def look() -> None:
+        assert bench.metrics.lag == 5
+        bench.control.stop()
+
+    bench.control.while_waiting = [more_comes, lambda: None, look]
+    bench.run()
+    assert bench.consumer.asked_lag[-1]
 
 
 def test_how_far_behind_is_looked_at_at_once_when_partitions_come() -> None:

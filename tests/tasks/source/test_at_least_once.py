@@ -54,7 +54,7 @@ def test_offsets_are_stored_at_the_interval_behind_what_kafka_has(source: Source
     assert made.due() is None, "there is nothing to store"
     pass_on(made, batch_of(records(1, 2)))
     assert source.sender.values == ["1", "2"]
-    assert made.due() == pytest.approx(60.0)
+    assert made.due() == pytest.approx(0.5), "whether Kafka has them is looked at more often"
     source.clock.move(59.0)
     made.commit_if_due()
     assert source.offsets.calls == []
@@ -77,6 +77,7 @@ def test_settling_does_not_wait_for_the_interval_and_begins_another(source: Sour
     made.settle()
     assert source.offsets.at_zero() == {"n": 1}
     pass_on(made, batch_of(records(2)))
+    made.commit_if_due()
     assert made.due() == pytest.approx(60.0)
 
 
@@ -115,7 +116,9 @@ def test_a_flush_that_does_not_finish_in_time_stores_nothing_until_the_next_inte
     made.commit_if_due()
     assert (source.offsets.calls, source.script.calls) == ([], [])
     assert (source.metrics.commits, source.metrics.commit_failures) == (0, 1)
+    made.commit_if_due()
     assert made.due() == pytest.approx(60.0), "not again and again"
+    assert source.offsets.calls == []
     source.clock.move(60.0)
     made.commit_if_due()
     assert source.offsets.at_zero() == {"n": 1}
@@ -169,7 +172,7 @@ def test_a_refused_record_fails_the_task_and_no_offset_passes_it(source: Source)
     with pytest.raises(RecordRefused, match="too large, record of 1 bytes for topic t"):
         made.settle()
     assert source.offsets.calls == []
-    assert source.metrics.written.total == 1
+    assert source.metrics.written.total == 0, "nobody has asked any more whether the other one arrived"
     assert source.metrics.errors.errors == 1
 
 
@@ -239,10 +242,43 @@ def test_a_task_that_is_told_does_not_wait_on_when_it_has_failed(source: Source)
 
 def test_what_is_under_way_is_counted(source: Source) -> None:
     made = outlet(source)
-    source.metrics.active = 5
+    source.metrics.taken = 5
     pass_on(made, batch_of(records(1, 2), source_table(3)), made_table("1", "3"))
-    assert source.metrics.active == 2
-    assert source.metrics.written.total == 2, "a transform has dropped one"
+    assert (source.metrics.active, source.metrics.unacknowledged) == (4, 2), "a transform has dropped one"
+    made.settle()
+    assert (source.metrics.active, source.metrics.written.total) == (2, 2)
+
+
+def test_written_is_what_kafka_has_acknowledged(source: Source) -> None:
+    """A broker that is away: nothing is written, all of it is under way, and the last success grows old."""
+    made = outlet(source)
+    source.metrics.taken = 5
+    source.sender.at("look", False, None, False)
+    source.sender.at("flush", False)
+    pass_on(made, batch_of(records(1, 2, 3)))
+    made.commit_if_due()
+    found = source.metrics.progress()
+    assert (source.metrics.written.total, found.active, found.last_record_ms) == (0, 5, None)
+    made.commit_if_due()
+    then = source.metrics.progress()
+    assert (source.metrics.written.total, then.active) == (3, 2)
+    assert then.last_record_ms is not None
+    pass_on(made, batch_of(records(4, 5)))
+    made.commit_if_due()
+    source.clock.move(60.0)
+    made.commit_if_due()
+    now = source.metrics.progress()
+    assert (source.metrics.written.total, now.active, now.commit_failures) == (3, 2, 1)
+    assert now.last_record_ms == pytest.approx(then.last_record_ms, abs=5), "nothing has got there since"
+
+
+def test_while_the_sender_waits_for_kafka_what_arrived_is_counted(source: Source) -> None:
+    outlet(source)
+    assert source.sender.may_go_on is not None
+    source.sender.send(made_table("1", "2", "3"))
+    source.sender.arrived = 1
+    assert source.sender.may_go_on()
+    assert (source.metrics.written.total, source.metrics.unacknowledged) == (1, 2)
 
 
 def test_the_sender_may_wait_until_the_task_is_given_up_on(source: Source) -> None:

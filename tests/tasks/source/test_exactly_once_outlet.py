@@ -279,7 +279,7 @@ def test_a_copy_of_the_offsets_is_made_behind_the_commit(source: Source) -> None
 
 def test_what_was_committed_is_counted(source: Source) -> None:
     made = outlet(source)
-    source.metrics.active = 3
+    source.metrics.taken = 3
     pass_on(made, batch_of(records(1, 2), more=True))
     assert (source.metrics.active, source.metrics.written.total) == (3, 0)
     pass_on(made, batch_of(records(3)))

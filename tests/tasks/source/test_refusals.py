@@ -10,7 +10,6 @@ import pytest
 from source_fakes import Refused, RefusedMessage
 
 from headgate.api import SourceRecord
-from headgate.metrics import SourceMetrics
 from headgate.pipeline.batch import Produced, produced, slim
 from headgate.pipeline.failure import Failure, PolledRecord, Stage
 from headgate.pipeline.policy import ErrorPolicy
@@ -48,8 +47,8 @@ def refused(number: int) -> Refused:
 
 
 def test_a_record_is_told_with_its_bytes_and_where_it_came_from() -> None:
-    told, metrics = Told(tolerant=True), SourceMetrics()
-    refusals = Refusals(told, metrics)
+    told = Told(tolerant=True)
+    refusals = Refusals(told)
     refusals.expect(0, table(0, 1, 2), origin("a"))
     refusals.expect(3, table(1, 4), origin("b"))  # rows 0, 2 and 3 were dropped by a transform
     refusals.expect(5, table(), origin("c"))
@@ -64,11 +63,11 @@ def test_a_record_is_told_with_its_bytes_and_where_it_came_from() -> None:
     failure = told.failures[0]
     assert (failure.stage, failure.error) == (Stage.KAFKA_PRODUCE, "headgate.tasks.source.refusals.RecordRefused")
     assert (failure.message or "").endswith("too large, record of 2 bytes for topic t")
-    assert metrics.written.total == -3
+    assert refusals.count == 3
 
 
 def test_what_was_answered_is_forgotten_and_what_is_not_fills_up() -> None:
-    refusals = Refusals(Told(tolerant=True), SourceMetrics())
+    refusals = Refusals(Told(tolerant=True))
     large = pa.table({"topic": ["t"], "value": [b"x" * 70_000_000]})
     refusals.expect(0, large, origin("a"))
     assert refusals.full
@@ -78,7 +77,7 @@ def test_what_was_answered_is_forgotten_and_what_is_not_fills_up() -> None:
 
 def test_the_log_shows_the_record_as_it_was_polled_and_the_trace() -> None:
     told = Told(tolerant=True, log=True, log_records=True)
-    refusals = Refusals(told, SourceMetrics())
+    refusals = Refusals(told)
     refusals.expect(0, table(0), origin("a"))
     refusals(refused(0))
     record = told.failures[0].record
@@ -93,7 +92,7 @@ def test_the_log_shows_the_record_as_it_was_polled_and_the_trace() -> None:
 @pytest.mark.parametrize("policy", [{}, {"dead_letter_topic": "dead"}])
 def test_where_nothing_is_tolerated_the_task_fails_and_it_is_told_all_the_same(policy: dict[str, Any]) -> None:
     told = Told(**policy)
-    refusals = Refusals(told, SourceMetrics())
+    refusals = Refusals(told)
     refusals.expect(0, table(0), origin("a"))
     with pytest.raises(RecordRefused, match="producer send callback: too large, record of 2 bytes for topic t"):
         refusals(refused(0))
