@@ -108,8 +108,52 @@ class TaskProgress:
 
 
 @dataclass
+class Activity:
+    """The call that a task is in, and what is in its way. A reader sees it a moment late."""
+
+    call: str = "start()"
+    since: float = field(default_factory=time.monotonic)
+    last_error: str | None = None
+    witnesses: dict[str, Callable[[], str | None]] = field(default_factory=dict)
+    """Asked from any thread what is in the task's way, by whom they speak for."""
+    _troubles: Mapping[str, str] = field(default_factory=dict)
+
+    def enter(self, call: str) -> None:
+        self.call, self.since = call, time.monotonic()
+
+    def stay(self, call: str) -> None:
+        """The same, for what is entered again and again and is one wait to whoever watches."""
+        if self.call != call:
+            self.enter(call)
+
+    def fails(self, what: str, why: str) -> None:
+        """It is tried again, for this reason."""
+        self.last_error = f"{what}: {why}"
+        self._troubles = {**self._troubles, what: self.last_error}
+
+    def goes(self, what: str) -> None:
+        """It works, perhaps again."""
+        if what in self._troubles:
+            self._troubles = {each: why for each, why in self._troubles.items() if each != what}
+
+    @property
+    def trouble(self) -> str | None:
+        """What began to fail first, in one line; else what the first witness says."""
+        for why in self._troubles.values():
+            return why
+        for who, asked in list(self.witnesses.items()):
+            said = asked()
+            if said is not None:
+                self.last_error = f"{who}: {said}"
+                return self.last_error
+        return None
+
+
+@dataclass
 class TaskMetrics:
     """What both kinds of task count."""
+
+    activity: Activity = field(default_factory=Activity)
 
     batch_size: Window = field(default_factory=Window)
     commit_ms: Window = field(default_factory=Window)
@@ -125,6 +169,10 @@ class TaskMetrics:
     def pause(self) -> None:
         if self._paused_since is None:
             self._paused_since = time.monotonic()
+
+    @property
+    def paused(self) -> bool:
+        return self._paused_since is not None
 
     def resume(self) -> None:
         if self._paused_since is not None:

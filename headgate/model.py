@@ -89,6 +89,54 @@ class ConnectorType(Enum):
     UNKNOWN = "unknown"
 
 
+class Verdict(Enum):
+    """How a connector or a task fares, beside its state."""
+
+    STARTING = "starting"
+    OK = "ok"
+    IDLE = "idle"
+    HELD = "held"
+    RETRYING = "retrying"
+    STALLED = "stalled"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """A verdict, and what it was given for. Times are in milliseconds since 1970."""
+
+    verdict: Verdict
+    since_ms: int
+    reason: str | None = None
+    """In one line."""
+    last_error: str | None = None
+    """In one line; it may be over."""
+    last_progress_ms: int | None = None
+    lag: int | None = None
+    rate: float | None = None
+    """Records per second."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFacts:
+    """What is known of a task where it runs. Times are in milliseconds since 1970."""
+
+    doing: str
+    """The call that its thread is in."""
+    doing_since_ms: int
+    trouble: str | None = None
+    """What is in its way, in one line, while it is tried again."""
+    last_error: str | None = None
+    last_progress_ms: int | None = None
+    """When Kafka last took something of a source, or a sink something of Kafka's."""
+    under_way_since_ms: int | None = None
+    """Since when there have been records that are not done; None: there are none."""
+    asked_ms: int | None = None
+    """When it was asked to pause or to stop, which it has not done."""
+    lag: int | None = None
+    rate: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     state: State
@@ -96,6 +144,8 @@ class Status:
     trace: str | None = None
     version: str | None = None
     generation: int = 0
+    health: Health | None = field(default=None, compare=False)
+    """None: who wrote it knows no verdicts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,10 @@ log = logging.getLogger(__name__)
 
 _ASK_S: Final = 10.0
 """How long a question to the broker may take."""
+_HEARD_S: Final = 6.0
+"""A broker that answered so lately is there: it is asked every five seconds."""
+_COMPLAINED_S: Final = 30.0
+"""A complaint is that old at most: clients whose broker is away try it every ten seconds at least, and say so."""
 _LAG_S: Final = 2.0
 """How long the question may take that is only asked to tell how far behind a task is."""
 _PATIENT: Final = Asker(tries=6)
@@ -66,6 +70,8 @@ class GroupConsumer:
         self._consumer = Consumer(watched(ClientKind.CONSUMER, settings))
         self._rebalances = rebalances
         self._assigned: frozenset[TopicPartition] = frozenset()
+        self._heard = time.monotonic()
+        """When a broker answered last, as far as this is noticed."""
         self._failure: Exception | None = None
         self._paused = False
         self._closed = False
@@ -117,6 +123,8 @@ class GroupConsumer:
             if messages:
                 messages += self._consumer.consume(most - 1, 0)
         self._check()
+        if messages:
+            self._heard = time.monotonic()
         good = [message for message in messages if self._good(message)]
         return Messages(good) if good else None
 
@@ -206,11 +214,19 @@ class GroupConsumer:
         """All of them at once; what it has no answer for has a negative offset."""
         asked = _native(dict.fromkeys(partitions, OFFSET_END))
         found = self._consumer.offsets_for_times(asked, timeout=_LAG_S) if asked else ()
+        self._heard = time.monotonic()
         return {_ours(native): native.offset for native in found if native.error is None}
 
     def _known_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         known = ((each, self._consumer.get_watermark_offsets(each, cached=True)) for each in _natives(partitions))
         return {_ours(native): low_high[1] for native, low_high in known if low_high is not None}
+
+    def trouble(self) -> str | None:
+        """What keeps it from fetching, in one line. From any thread."""
+        now = time.monotonic()
+        if self._heard > now - _HEARD_S:
+            return None
+        return self._complaints.since(max(self._heard, now - _COMPLAINED_S))
 
     def close(self) -> None:
         """Leaves the group. The partitions must have been given up before: nobody is told of it."""

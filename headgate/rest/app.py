@@ -18,6 +18,7 @@ from headgate.rest.commands import Commands
 from headgate.rest.connectors import ConnectorEndpoints
 from headgate.rest.forwarding import Forwarding
 from headgate.rest.headers import ResponseHeaders
+from headgate.rest.health import Healths
 from headgate.rest.internal import InternalEndpoints
 from headgate.rest.loggers import Loggers
 from headgate.rest.offsets import OffsetEndpoints
@@ -61,11 +62,12 @@ def main_routes(
 ) -> list[Resource]:
     """What `placed` stands around has its place, the leader or an owner; the rest is done wherever it is asked for."""
     root = RootEndpoints(herder, commit, settings.health_timeout)
-    connectors = ConnectorEndpoints(herder)
+    forwarding = forwarding or Forwarding(settings.peer_tls)
+    connectors = ConnectorEndpoints(herder, Healths(herder, forwarding))
     offsets = OffsetEndpoints(herder)
     plugins = PluginEndpoints(herder)
     internal = InternalEndpoints(herder)
-    placed = (forwarding or Forwarding(settings.peer_tls)).wrap
+    placed = forwarding.wrap
     one = "/connectors/{connector}"
     return [
         Resource("/", GET=root.describe),

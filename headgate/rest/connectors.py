@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headgate.model import RestartRequest, TaskId
+from headgate.model import ConnectorStatus, RestartRequest, TaskId, TaskStatus
 from headgate.rest import entities
 from headgate.rest.body import JsonResponse, read_json
 from headgate.rest.errors import unknown_class, unknown_connector
+from headgate.rest.health import Healths
 from headgate.rest.routing import connector_of, flag, location
 from headgate.runtime.config_rules import check_name
 from headgate.runtime.errors import ConnectorNotFound, StatusNotFound
@@ -22,14 +24,27 @@ from headgate.runtime.herder import Herder
 @dataclass(frozen=True, slots=True)
 class ConnectorEndpoints:
     herder: Herder
+    healths: Healths
 
     async def names(self, request: Request) -> Response:
         wanted = request.query_params.getlist("expand")
         names = self.herder.connector_names()
         if not wanted:
             return JsonResponse(names)
-        expanded = ((name, self._expand(name, wanted)) for name in names)
+        statuses = await self._statuses(request, names, wanted)
+        expanded = ((name, self._expand(name, wanted, statuses.get(name))) for name in names)
         return JsonResponse({name: found for name, found in expanded if found is not None})
+
+    async def _statuses(
+        self, request: Request, names: Sequence[str], wanted: Sequence[str]
+    ) -> Mapping[str, ConnectorStatus]:
+        """With figures of all workers only where they are asked for: a list of states is nobody's business but ours."""
+        found: dict[str, ConnectorStatus] = {}
+        if "status" in wanted or "health" in wanted:
+            for name in names:
+                with suppress(StatusNotFound):
+                    found[name] = self.herder.connector_status(name)
+        return await self.healths.of(request, found) if "health" in wanted else found
 
     async def create(self, request: Request) -> Response:
         asked = entities.CreateRequest.parse(await read_json(request))
@@ -73,15 +88,28 @@ class ConnectorEndpoints:
         return JsonResponse([entities.task_config(task, config) for task, config in configs])
 
     async def status(self, request: Request) -> Response:
-        return JsonResponse(entities.connector_status(self.herder.connector_status(connector_of(request))))
+        return JsonResponse(entities.connector_status(await self._status(request)))
+
+    async def _status(self, request: Request) -> ConnectorStatus:
+        name = connector_of(request)
+        return (await self.healths.of(request, {name: self.herder.connector_status(name)}))[name]
 
     async def task_status(self, request: Request) -> Response:
         task = _task_of(request)
-        return JsonResponse(entities.task_status(task.task, self.herder.task_status(task)))
+        own = TaskStatus(task.task, self.herder.task_status(task))
+        alone = replace(self.herder.connector_status(task.connector), tasks=(own,))
+        told = (await self.healths.of(request, {task.connector: alone}))[task.connector]
+        return JsonResponse(entities.task_status(task.task, told.tasks[0].status))
 
-    def _expand(self, name: str, wanted: list[str]) -> dict[str, Any] | None:
+    def _expand(self, name: str, wanted: Sequence[str], status: ConnectorStatus | None) -> dict[str, Any] | None:
+        def of_status(show: Callable[[ConnectorStatus], dict[str, Any]]) -> dict[str, Any]:
+            if status is None:
+                raise StatusNotFound(name)
+            return show(status)
+
         known: dict[str, Callable[[], dict[str, Any]]] = {
-            "status": lambda: entities.connector_status(self.herder.connector_status(name)),
+            "status": lambda: of_status(entities.connector_status),
+            "health": lambda: of_status(entities.connector_health),
             "info": lambda: entities.connector_info(self.herder.connector_info(name)),
         }
         try:
@@ -114,7 +142,7 @@ class ConnectorEndpoints:
             status = await self.herder.call(lambda: self.herder.restart(asked))
         if status is None:
             return Response(status_code=204)
-        return JsonResponse(entities.connector_status(status), 202)
+        return JsonResponse(entities.connector_status(status, with_health=False), 202)
 
     async def restart_task(self, request: Request) -> Response:
         task = _task_of(request)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import datetime as dt
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -12,6 +14,7 @@ from headgate.model import (
     Config,
     ConnectorInfo,
     ConnectorStatus,
+    Health,
     NumberText,
     Offset,
     Partition,
@@ -19,11 +22,13 @@ from headgate.model import (
     Status,
     TargetState,
     TaskId,
+    Verdict,
 )
 from headgate.runtime.config.validation import ConfigInfo, ConfigInfos
 from headgate.runtime.config_rules import check_name
 from headgate.runtime.errors import BadRequest
 from headgate.runtime.plugins import Found
+from headgate.runtime.verdict import at
 
 # Kafka Connect trims names as Java does: everything up to the blank, and nothing beyond it.
 _TRIMMED: Final = "".join(map(chr, range(0x21)))
@@ -112,17 +117,56 @@ def task_config(task: TaskId, config: Config) -> dict[str, Any]:
     return {"id": _task_id(task), "config": dict(config)}
 
 
-def connector_status(status: ConnectorStatus) -> dict[str, Any]:
+def connector_status(status: ConnectorStatus, with_health: bool = True) -> dict[str, Any]:
+    """Without health where Apache's workers pass the answer on: they know no such field and refuse it."""
     return {
         "name": status.name,
-        "connector": _state(status.connector),
-        "tasks": [task_status(task.id, task.status) for task in status.tasks],
+        "connector": _state(status.connector, with_health),
+        "tasks": [task_status(task.id, task.status, with_health) for task in status.tasks],
         "type": status.type.value,
     }
 
 
-def task_status(number: int, status: Status) -> dict[str, Any]:
-    return {"id": number, **_state(status)}
+def task_status(number: int, status: Status, with_health: bool = True) -> dict[str, Any]:
+    return {"id": number, **_state(status, with_health)}
+
+
+def connector_health(status: ConnectorStatus) -> dict[str, Any]:
+    """For a list of connectors; `health` stands where it does in a status."""
+    tasks = [{"id": task.id, "health": _health(task.status.health)} for task in status.tasks]
+    return {**(_health(status.connector.health) or {"verdict": None}), "tasks": tasks}
+
+
+def _health(health: Health | None) -> dict[str, Any] | None:
+    if health is None:
+        return None
+    progress, rate = health.last_progress_ms, health.rate
+    return {
+        "verdict": health.verdict.value,
+        "since": at(health.since_ms),
+        "reason": health.reason,
+        "last_error": health.last_error,
+        "last_progress": None if progress is None else at(progress),
+        "lag": health.lag,
+        "rate": None if rate is None else round(rate, 2),
+    }
+
+
+def parse_healths(connector: str, body: Any) -> Iterator[tuple[TaskId, Health]]:
+    """Of the tasks in what another worker said, as far as it can be read."""
+    tasks = body.get("tasks") if isinstance(body, dict) else None
+    for task in tasks if isinstance(tasks, list) else ():
+        with suppress(KeyError, TypeError, ValueError):
+            said = task["health"]
+            progress = said["last_progress"]
+            yield TaskId(connector, task["id"]), Health(
+                Verdict(said["verdict"]), _ms(said["since"]), said["reason"], said["last_error"],
+                None if progress is None else _ms(progress), said["lag"], said["rate"],
+            )  # fmt: skip
+
+
+def _ms(text: str) -> int:
+    return round(dt.datetime.fromisoformat(text).timestamp() * 1000)
 
 
 def offsets(entries: Sequence[tuple[Partition, Offset]]) -> dict[str, Any]:
@@ -181,8 +225,10 @@ def _config_info(info: ConfigInfo) -> dict[str, Any]:
     }
 
 
-def _state(status: Status) -> dict[str, Any]:
-    shown = {"state": status.state.value, "worker_id": status.worker_id, "version": status.version}
+def _state(status: Status, with_health: bool) -> dict[str, Any]:
+    shown: dict[str, Any] = {"state": status.state.value, "worker_id": status.worker_id, "version": status.version}
+    if with_health and status.health is not None:
+        shown["health"] = _health(status.health)
     # KIP-745: what is being restarted has no failure to show any more.
     if status.trace and status.state is not State.RESTARTING:
         shown["trace"] = status.trace

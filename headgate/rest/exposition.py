@@ -80,6 +80,7 @@ class _Snapshot:
             for what in ("status", "connector_class", "connector_type", "connector_version")
         }
         task_status = _labelled("connector_task_status", "1 for the status of a task here", *_TASK, "status")
+        verdicts = _labelled("connector_task_verdict", "1 for how a task here fares", *_TASK, "verdict")
         counts = {
             state: GaugeMetricFamily(
                 f"kafka_connect_worker_connector_{state}_task_count",
@@ -100,11 +101,14 @@ class _Snapshot:
             here = [each for each in found.tasks if each.status.worker_id == mine]
             for each in here:
                 task_status.add_metric([name, str(each.id), _word(each.status.state)], 1)
+                health = self._herder.watch.here.get(TaskId(name, each.id), each.status.health)
+                if health is not None:
+                    verdicts.add_metric([name, str(each.id), health.verdict.value], 1)
             states = Counter(_word(each.status.state) for each in here)
             counts["total"].add_metric([name], len(here))
             for state in _COUNTED:
                 counts[state].add_metric([name], states[state])
-        yield from (*about.values(), task_status, *counts.values())
+        yield from (*about.values(), task_status, verdicts, *counts.values())
 
     def _described(self, name: str) -> dict[str, str]:
         """What a connector is; nothing of one that was just deleted."""

@@ -18,6 +18,7 @@ import orjson
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from headgate.api.errors import ConfigError
 from headgate.rest.body import JSON, JsonResponse, read_already
 from headgate.rest.client import ErrorBody, PeerTls, async_client, patience, reason
 from headgate.rest.routing import Endpoint, flag, location, path_of, query
@@ -26,6 +27,8 @@ from headgate.runtime.errors import Elsewhere, HerderError, LeaderUnknown
 log = logging.getLogger(__name__)
 
 _REPEATED: Final = ("includeTasks", "onlyFailed")
+_LOOK_S: Final = 1.0
+"""Who asks how tasks fare gets an answer also while a worker is away."""
 
 
 class ForwardingFailed(HerderError):
@@ -64,6 +67,21 @@ class Forwarding:
             if client is not None:
                 await client.aclose()
 
+    async def look(self, request: Request, url: str) -> object:
+        """What another worker knows, for the same caller; None if it does not say so soon."""
+        try:
+            answer = await self._http.get(url, headers=_credentials(request), timeout=_LOOK_S)
+            return orjson.loads(answer.content) if answer.is_success else None
+        except (httpx2.RequestError, httpx2.InvalidURL, ConfigError, ValueError) as error:
+            log.debug("No answer from %s: %s", url, reason(error))
+            return None
+
+    @property
+    def _http(self) -> httpx2.AsyncClient:
+        if self._client is None:
+            self._client = async_client(self._tls)
+        return self._client
+
     async def _pass_on(self, request: Request, elsewhere: Elsewhere) -> Response:
         hops = _hops_left(request)
         if hops == 0:
@@ -88,15 +106,13 @@ class Forwarding:
 
     def _request(self, request: Request, url: str, hops: int) -> httpx2.Request:
         """Of the headers only who is asking is repeated: the rest was for us."""
-        if self._client is None:
-            self._client = async_client(self._tls)
         params = {"forward": str(hops > 1).lower()}
         params |= {name: str(flag(request, name)).lower() for name in _REPEATED if name in request.query_params}
-        headers = [(name, value) for name, value in request.headers.raw if name == b"authorization"]
+        headers = _credentials(request)
         body = read_already(request)
         if body:
             headers.append((b"content-type", JSON.encode()))
-        return self._client.build_request(
+        return self._http.build_request(
             request.method,
             url.rstrip("/") + path_of(request),
             params=params,
@@ -107,8 +123,7 @@ class Forwarding:
 
     async def _answer(self, request: Request, asked: httpx2.Request) -> httpx2.Response:
         """Nobody waits for it any longer than the client does."""
-        assert self._client is not None
-        sending = asyncio.create_task(self._client.send(asked))
+        sending = asyncio.create_task(self._http.send(asked))
         leaving = asyncio.create_task(_left(request))
         try:
             await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -119,6 +134,10 @@ class Forwarding:
             sending.cancel()
             leaving.cancel()
             await asyncio.gather(sending, leaving, return_exceptions=True)
+
+
+def _credentials(request: Request) -> list[tuple[bytes, bytes]]:
+    return [(name, value) for name, value in request.headers.raw if name == b"authorization"]
 
 
 def _hops_left(request: Request) -> int:

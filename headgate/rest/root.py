@@ -16,6 +16,7 @@ from headgate.rest.body import JsonResponse
 from headgate.rest.errors import error_response
 from headgate.runtime.errors import HerderError
 from headgate.runtime.herder import Herder
+from headgate.runtime.verdict import at
 
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 CONNECT_VERSION: Final = "4.3.1"
@@ -43,10 +44,16 @@ class RootEndpoints:
                 await self.herder.call(self.herder.noop, self.health_timeout)
             except HerderError:
                 if self.herder.ready:
-                    return JsonResponse({"status": "unhealthy", "message": with_stage(UNHEALTHY, self.herder)}, 500)
+                    return self._answer("unhealthy", with_stage(UNHEALTHY, self.herder), 500)
             else:
-                return JsonResponse({"status": "healthy", "message": HEALTHY})
-        return JsonResponse({"status": "starting", "message": with_stage(STARTING, self.herder)}, 503)
+                return self._answer("healthy", HEALTHY, 200)
+        return self._answer("starting", with_stage(STARTING, self.herder), 503)
+
+    def _answer(self, status: str, message: str, code: int) -> Response:
+        """A worker is healthy without Kafka, too; whether that was reached stands beside it."""
+        kafka = self.herder.kafka
+        reached = None if kafka is None else {"reached": kafka.reached, "since": at(kafka.since_ms)}
+        return JsonResponse({"status": status, "message": message, "kafka": reached}, code)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from headgate.log import masked
-from headgate.model import ConnectorStatus, ConnectorType, State, Status, TaskId, TaskStatus
+from headgate.model import ConnectorStatus, ConnectorType, Health, State, Status, TaskId, TaskStatus
+from headgate.runtime import verdict
 from headgate.runtime.errors import StatusNotFound
 from headgate.runtime.lifecycle import CONNECTOR, TASK, ImpossibleEvent, InstanceEvent, step
 from headgate.runtime.ports import StatusStore
 
 log = logging.getLogger(__name__)
+
+_LIVE: Final = (State.UNASSIGNED, State.RUNNING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,7 @@ class StatusBoard:
     worker_id: str
     _generation: Callable[[], int] = lambda: 0
     """The group's now: of two workers that claim a task, it tells who is right."""
+    _now_ms: Callable[[], int] = lambda: round(time.time() * 1000)
 
     def put(
         self, what: str | TaskId, event: InstanceEvent, trace: str | None = None, version: str | None = None
@@ -41,7 +47,22 @@ class StatusBoard:
             self._store.remove(what)
         else:
             shown = masked(trace) if trace else trace
-            self._store.put(what, Status(state, self.worker_id, shown, version, self._generation()))
+            health = verdict.of_state(state, self._now_ms(), shown)
+            self._store.put(what, Status(state, self.worker_id, shown, version, self._generation(), health))
+
+    def watched(self, task: TaskId) -> State | None:
+        """The state of a task that runs here, or is about to, as far as everybody knows: only then is there more to
+        say about it than its state."""
+        found = self._store.get(task)
+        live = found is not None and found.worker_id == self.worker_id and found.state in _LIVE
+        return found.state if found is not None and live else None
+
+    def put_health(self, task: TaskId, health: Health) -> None:
+        """How a watched task fares."""
+        current = self._store.get(task)
+        assert current is not None
+        told = replace(health, lag=None, rate=None)  # old by the time that somebody reads it
+        self._store.put(task, replace(current, generation=self._generation(), health=told))
 
     def status(self, name: str, kind: ConnectorType) -> ConnectorStatus:
         connector = self._store.get(name)

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final
 
 from headgate.api.config import ConfigDef, Key
+from headgate.backoff import Backoff
 from headgate.model import (
     Config,
     ConnectorInfo,
@@ -43,6 +47,7 @@ from headgate.runtime.errors import (
     PluginNotFound,
     StatusNotFound,
 )
+from headgate.runtime.health_watch import EVERY_S, HealthWatch
 from headgate.runtime.herder_ports import HerderPorts
 from headgate.runtime.loop import HerderLoop
 from headgate.runtime.offset_changes import OffsetChanges
@@ -52,7 +57,15 @@ from headgate.runtime.worker import Worker
 
 log = logging.getLogger(__name__)
 
-_CLUSTER_ID_FIRST_S, _CLUSTER_ID_MOST_S = 5.0, 300.0
+_KAFKA_AWAY: Final = Backoff(5.0, 2.0, 60.0)
+_KAFKA_THERE_S: Final = 10.0
+_ASKING: Final = "asking whether Kafka is there"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaReach:
+    reached: bool
+    since_ms: int
 
 
 class Herder(HerderLoop, ABC):
@@ -69,8 +82,11 @@ class Herder(HerderLoop, ABC):
         self.actor = Actor(
             self, ports, self.board, self.worker, self._on_expired, self.publish, self.task_generation, patient
         )
+        self.watch = HealthWatch(self.worker, self.board)
         self.ready = False
         self.kafka_cluster_id: str | None = None
+        self.kafka: KafkaReach | None = None
+        """Whether a broker answered the last time; None: that is not known yet."""
         self._secrets = ports.secrets
         check = ClientCheck(self.config, ports.try_client)
         self._validator = Validator(self.plugins, self.config.raw, ports.secrets, check, ports.try_step)
@@ -81,18 +97,28 @@ class Herder(HerderLoop, ABC):
     def start(self) -> None:
         super().start()
         self.post(self._begin)
+        self.post(lambda: self.spawn(self._ask_kafka(), _ASKING))
+        self.post(self._watch)
+
+    def _watch(self) -> None:
+        try:
+            self.watch.look()
+        except Exception:
+            log.exception("The tasks could not be looked at")
+        self.later(EVERY_S, self._watch)
 
     def _begin(self) -> None:
         self.ready = True
-        self.spawn(self._read_cluster_id(), "reading the Kafka cluster's id")
 
-    async def _read_cluster_id(self) -> None:
-        """Asked again, ever more slowly, while no broker answers."""
-        delay = _CLUSTER_ID_FIRST_S
-        while (found := await in_thread(self._cluster_id, "cluster-id")) is None and not self.ending:
-            await asyncio.sleep(delay)
-            delay = min(delay * 2, _CLUSTER_ID_MOST_S)
-        self.kafka_cluster_id = found
+    async def _ask_kafka(self, failures: int = 0) -> None:
+        """Whether a broker answers, and for which cluster; from now on again and again, more slowly while none does."""
+        found = await in_thread(self._cluster_id, "cluster-id")
+        if self.kafka is None or self.kafka.reached is not (found is not None):
+            self.kafka = KafkaReach(found is not None, round(time.time() * 1000))
+        self.kafka_cluster_id = found or self.kafka_cluster_id
+        failures = 0 if found is not None else failures + 1
+        again = _KAFKA_AWAY.after(failures) if failures else _KAFKA_THERE_S
+        self.later(again, lambda: self.spawn(self._ask_kafka(failures), _ASKING))
 
     def shutdown(self, timeout: float = 60.0) -> None:
         """From any thread: ends all connectors, then all tasks, with their offsets committed, then the herder."""
@@ -150,8 +176,10 @@ class Herder(HerderLoop, ABC):
         own: ConfigDef = getattr(found.cls, "config", ConfigDef())
         if found.kind not in CONNECTORS:
             return list(own)
+        version = {connector_config.CONNECTOR_VERSION: found.version}
         framework = connector_config.definition(found.connector_type)
-        return [*own, *(key for key in framework if key.name not in own)]
+        shown = (replace(key, default=version.get(key.name, key.default)) for key in framework)
+        return [*own, *(key for key in shown if key.name not in own)]
 
     # --- commands, the same in both modes: on the herder's thread, through `call` -------------------------------------
 
@@ -226,6 +254,10 @@ class Herder(HerderLoop, ABC):
     def task_generation(self, connector: str) -> int:
         """Counts a connector's sets of task configs."""
         return 0
+
+    def url_of(self, worker_id: str) -> str | None:
+        """Where another worker of the group can be asked; from any thread."""
+        return None
 
     # --- among workers ------------------------------------------------------------------------------------------------
 

@@ -85,6 +85,10 @@ class HerderLoop:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
+    def later(self, seconds: float, call: Callable[[], None]) -> None:
+        """On the herder's thread: runs `call` there, unless it ends before."""
+        self._loop.call_later(seconds, lambda: None if self.ending else call())
+
     @asynccontextmanager
     async def exclusive(
         self, name: str | TaskId, doing: str, patience_s: float | None = None, give_up: Callable[[], None] | None = None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from headgate.model import Config, Offset, Partition, Status, TargetState, TaskId, TaskSpec, TopicPartition
+from headgate.model import Config, Offset, Partition, Status, TargetState, TaskFacts, TaskId, TaskSpec, TopicPartition
 from headgate.runtime.errors import OffsetsError
 from headgate.runtime.view import ClusterView
 
@@ -143,6 +143,9 @@ class RunningTask(Protocol):
 
     def cancel(self) -> None:
         """Give up on it: abandon its clients, cancel its Spark jobs, and let it never write again."""
+
+    def facts(self) -> TaskFacts:
+        """What is known of it now."""
 
     def when_ended(self, callback: Callable[[], None]) -> None:
         """Calls back, from any thread, once the task's thread has ended; at once if it has already."""

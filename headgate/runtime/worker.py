@@ -10,7 +10,7 @@ from typing import Protocol
 
 from headgate.cluster.work import Work
 from headgate.log import about, masked, trace_of
-from headgate.model import Config, TargetState, TaskId, TaskSpec
+from headgate.model import Config, TargetState, TaskFacts, TaskId, TaskSpec
 from headgate.runtime.board import StatusBoard
 from headgate.runtime.connector import ConnectorInstance
 from headgate.runtime.lifecycle import InstanceEvent
@@ -61,6 +61,8 @@ class Worker:
     preflight: Preflight | None = None
     connectors: dict[str, ConnectorInstance] = field(default_factory=dict)
     tasks: dict[TaskId, LiveTask] = field(default_factory=dict)
+    _leaving: dict[TaskId, LiveTask] = field(default_factory=dict)
+    """Asked to stop, and not yet gone or given up on."""
     begun: dict[str, Config] = field(default_factory=dict)
     """Connectors that were begun here and not ended since, also those that could not be built; by what config."""
     begun_tasks: set[TaskId] = field(default_factory=set)
@@ -78,6 +80,11 @@ class Worker:
     def _begun(self, name: str) -> Begun:
         instance = self.connectors.get(name)
         return Begun(self.begun[name], instance is not None and instance.made_tasks)
+
+    def facts(self) -> dict[TaskId, TaskFacts]:
+        """Of every task that runs, or should have ended."""
+        living = {**self._leaving, **self.tasks}.items()
+        return {task: live.running.facts() for task, live in living if live.running is not None}
 
     def start_task(self, spec: TaskSpec) -> None:
         """Starts a task; one that cannot be built is FAILED, which is not the caller's problem."""
@@ -105,6 +112,7 @@ class Worker:
     async def stop_tasks(self, tasks: Sequence[TaskId]) -> None:
         """Stops these and waits for them, one deadline for all; those that are late are given up on."""
         stopping = [(task, live) for task in tasks if (live := self.tasks.pop(task, None)) is not None]
+        self._leaving.update(stopping)
         for _, live in stopping:
             if live.running is not None:
                 live.running.stop()
@@ -118,6 +126,8 @@ class Worker:
                     log.error("Task did not stop within %.1f s and is given up on", self._graceful_timeout_s)
                 live.running.cancel()
             live.given_up = True  # whatever it still says is not about the task that may replace it
+            if self._leaving.get(task) is live:
+                del self._leaving[task]
         for task in tasks:  # also those that never came to live: what comes next begins anew
             self.begun_tasks.discard(task)
             self._board.put(task, InstanceEvent.SHUTDOWN)

@@ -69,6 +69,9 @@ class SparkEngine:
     def submit(self, task: TaskId, blobs: Sequence[bytes]) -> Future[list[Packed]]:
         return self._residents.submit(task, blobs)
 
+    def trouble(self, task: TaskId) -> str | None:
+        return self._residents.trouble(task)
+
     def cancel(self, task: TaskId) -> None:
         self._residents.cancel(task)
         self._session.cancel(str(task))

@@ -118,6 +118,16 @@ class Pool:
             each.condemned = True
         return [*dropped, *(each.blob for each in condemned if each.blob is not None)], condemned
 
+    def trouble(self, task: TaskId) -> str | None:
+        """What has gone wrong with this task's blobs, or with all."""
+        blobs = [*self._waiting, *(blob for _, blob in self._working()), *(blob for _, blob, _ in self._judgements)]
+        if any(blob.task == task and blob.suspect for blob in blobs):
+            deaths = max(blob.deaths for blob in blobs if blob.task == task)
+            return f"the Python worker of Spark that ran its chain has died; {DEATHS - deaths} more and the task fails"
+        if self._failures and not self._live():
+            return f"no Python worker of Spark comes up; {self._failures} tries failed"
+        return None
+
     def forget(self, task: TaskId) -> None:
         self._slow.discard(task)
         for resident in self.residents.values():

@@ -142,6 +142,15 @@ class Residents:
         for each in condemned:
             self._session.cancel(_group(each))
 
+    def trouble(self, task: TaskId) -> str | None:
+        """Why what the task has submitted is not done, if it is not only slow."""
+        with self._condition:
+            if not any(blob.task == task for blob in self._submissions):
+                return None
+            if not self._session.ready:
+                return f"{self._session.last_death or 'the Spark session has ended'}; it is started again"
+            return self._pool.trouble(task)
+
     def forget(self, task: TaskId) -> None:
         """The task has ended."""
         with self._condition:

@@ -58,7 +58,7 @@ class Session:
     _sql: SparkSession | None = None
     _sql_lock: threading.Lock = field(default_factory=threading.Lock)
     _problem: EngineUnavailable | None = None
-    _last_death: str | None = None
+    last_death: str | None = None
     _stopping: bool = False
     _asked: Future[JvmFigures] | None = None
 
@@ -123,7 +123,7 @@ class Session:
             with self._condition:
                 lost = self._condition.wait_for(lambda: self._context is None, _NOTICE_S)
         if lost or (not isinstance(error, Py4JJavaError) and not self._lives()):
-            return EngineUnavailable(self._last_death or "The connection to the Spark driver JVM was lost")
+            return EngineUnavailable(self.last_death or "The connection to the Spark driver JVM was lost")
         return error
 
     def _lives(self) -> bool:
@@ -184,7 +184,7 @@ class Session:
                 jvm.forget()
                 if not self._stopping:
                     troubles += 1
-                    never = self._last_death is None
+                    never = self.last_death is None
                     self._wait_to_retry(f"Spark could not be started: {error}", troubles, never or troubles >= _TRIES)
                 continue
             log.info("Spark %s is ready on %s after %.1f s", version, context.master, time.monotonic() - began)
@@ -210,7 +210,7 @@ class Session:
         return f"The Spark driver JVM (pid {gateway.proc.pid}) ended with exit code {code}"
 
     def _on_jvm_death(self, reason: str, troubles: int) -> None:
-        self._last_death = reason
+        self.last_death = reason
         with self._condition:
             self._context = None
             self._condition.notify_all()

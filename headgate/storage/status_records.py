@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headgate.java.json import dumps
-from headgate.model import State, Status, TaskId
+from headgate.model import Health, State, Status, TaskId, Verdict
 from headgate.storage.records import MalformedRecord, task_of, value_of
 
 
@@ -53,13 +53,21 @@ def _tree(whose: StatusId, value: StatusValue) -> dict[str, Any]:
         assert isinstance(whose, TopicId)
         fields = {"name": whose.topic, "connector": whose.connector, "task": value.task}
         return {"topic": {**fields, "discoverTimestamp": value.discovered_ms}}
-    return {
+    told = {
         "state": value.state.value,
         "trace": value.trace,
         "worker_id": value.worker_id,
         "generation": value.generation,
         "version": value.version,
     }
+    # One field more than Apache's workers write: they read what they know.
+    return told if value.health is None else {**told, "health": _health_tree(value.health)}
+
+
+def _health_tree(health: Health) -> dict[str, Any]:
+    """Without the figures, which are asked of the task's worker."""
+    fields = {"verdict": health.verdict.value, "since": health.since_ms, "reason": health.reason}
+    return {**fields, "last_error": health.last_error, "last_progress": health.last_progress_ms}
 
 
 def decode(key: bytes | None, value: bytes | None) -> tuple[StatusId, StatusValue | None]:
@@ -94,7 +102,23 @@ def _status(tree: Any) -> Status:
         _optional(tree.get("trace")),
         _optional(tree.get("version")),  # not there before 4.1
         _typed(tree["generation"], int),
+        _health(tree.get("health")),
     )
+
+
+def _health(tree: Any) -> Health | None:
+    """None also for one that a later version may write and this one cannot read: the state counts."""
+    try:
+        progress = tree["last_progress"]
+        return Health(
+            Verdict(tree["verdict"]),
+            _typed(tree["since"], int),
+            _optional(tree["reason"]),
+            _optional(tree["last_error"]),
+            None if progress is None else _typed(progress, int),
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _topic(tree: Any) -> TopicStatus:

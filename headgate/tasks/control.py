@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 
 
@@ -37,6 +38,8 @@ class Control:
 
     paused: bool
     stopping: bool = False
+    asked: float | None = None
+    """When it was last asked to pause or to stop, by the monotonic clock."""
     cancelled: bool = False
     """Given up on: it may not write anything any more."""
     _failure: Exception | None = None
@@ -44,11 +47,13 @@ class Control:
 
     def pause(self, paused: bool) -> None:
         with self._condition:
+            self.asked = time.monotonic() if paused else None
             self.paused = paused
             self._condition.notify_all()
 
     def stop(self) -> None:
         with self._condition:
+            self.asked = time.monotonic()
             self.stopping = True
             self._condition.notify_all()
 

@@ -85,6 +85,9 @@ class Engine(Protocol):
     def submit(self, task: TaskId, blobs: Sequence[bytes]) -> Future[list[Packed]]:
         """The results of blobs, in their order. Fails with EngineUnavailable."""
 
+    def trouble(self, task: TaskId) -> str | None:
+        """Why what the task has submitted is not done, if it is not only slow."""
+
     def cancel(self, task: TaskId) -> None:
         """Nobody waits for anything of this task any more."""
 
@@ -163,6 +166,9 @@ class Consumer(Protocol):
         """Of the partition furthest behind; `ask`: the broker, or else by what came with the last records. None when
         that is not known of all of them."""
 
+    def trouble(self) -> str | None:
+        """What keeps it from fetching, in one line, as far as it knows. From any thread."""
+
     def close(self) -> None:
         """Leaves the group; nobody is told of partitions that go."""
 
@@ -216,6 +222,9 @@ class Sender(Protocol):
 
     def flush(self, seconds: float) -> bool:
         """Waits until Kafka has everything that it takes; False when it has not within this time."""
+
+    def trouble(self, since: float) -> str | None:
+        """What its brokers were last complained about after that moment of the monotonic clock. From any thread."""
 
     def close(self) -> None:
         """Forgets what was not acknowledged. May be repeated."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from headgate.log import about, trace_of
-from headgate.metrics import SinkMetrics, SourceMetrics, TaskMetrics, Window
-from headgate.model import ConnectorType, EngineUnavailable, TargetState, TaskId, TaskSpec
+from headgate.metrics import SinkMetrics, SourceMetrics, TaskMetrics, Window, since_1970
+from headgate.model import ConnectorType, EngineUnavailable, TargetState, TaskFacts, TaskId, TaskSpec
 from headgate.tasks.control import Control, Stopped
 from headgate.tasks.ports import Engine, Ports, TaskListener
 from headgate.tasks.sink.loop import SinkLoop
@@ -28,7 +30,7 @@ class ThreadRunner:
 
     def start(self, spec: TaskSpec, listener: TaskListener) -> TaskThread:
         control = Control(paused=spec.target_state is not TargetState.STARTED)
-        counters: TaskMetrics
+        counters: SourceMetrics | SinkMetrics
         loop: SourceLoop | SinkLoop
         if spec.type is ConnectorType.SOURCE:
             counters = SourceMetrics(transaction_size=Window() if spec.transaction else None)
@@ -36,7 +38,8 @@ class ThreadRunner:
         else:
             counters = SinkMetrics()
             loop = SinkLoop(spec, control, listener, self._ports, counters)
-        thread = TaskThread(spec, control, loop, listener, self._ports.engine, lambda: self._forget(spec.id, counters))
+        forget = partial(self._forget, spec.id, counters)
+        thread = TaskThread(spec, control, loop, listener, self._ports.engine, counters, forget)
         self.metrics[spec.id] = counters
         thread.when_ended(lambda: self._ports.engine.forget(spec.id))
         thread.start()
@@ -56,10 +59,13 @@ class TaskThread:
     _loop: SourceLoop | SinkLoop
     _listener: TaskListener
     _engine: Engine
+    _metrics: SourceMetrics | SinkMetrics
     _forget: Callable[[], None] = lambda: None
     """Nobody asks for it any more."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _ended: bool = False
+    _busy_since: float | None = None
+    """Since when records have been under way, as far as somebody has looked."""
     _callbacks: list[Callable[[], None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -83,6 +89,24 @@ class TaskThread:
         self._control.cancel()
         self._loop.wake()
         self._engine.cancel(self._spec.id)
+
+    def facts(self) -> TaskFacts:
+        control, activity, progress = self._control, self._metrics.activity, self._metrics.progress()
+        self._busy_since = (self._busy_since or time.monotonic()) if progress.active else None
+        # A task that sees that it shall pause says so; one that sees that it shall stop ends.
+        deaf = control.stopping or (control.paused and not self._metrics.paused)
+        trouble = activity.trouble
+        return TaskFacts(
+            doing=activity.call,
+            doing_since_ms=since_1970(activity.since) or 0,
+            trouble=trouble,
+            last_error=activity.last_error,
+            last_progress_ms=progress.last_record_ms,
+            under_way_since_ms=since_1970(self._busy_since),
+            asked_ms=since_1970(control.asked) if deaf else None,
+            lag=progress.lag,
+            rate=progress.rate,
+        )
 
     def when_ended(self, callback: Callable[[], None]) -> None:
         with self._lock:

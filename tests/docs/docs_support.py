@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from starlette.testclient import TestClient
 
-from headgate.model import TaskSpec
+from headgate.model import TaskFacts, TaskSpec
 from headgate.rest.app import build_app
 from headgate.rest.settings import RestSettings
 from headgate.runtime.config.worker_config import WorkerConfig
@@ -129,6 +129,9 @@ class Running:
 
     def cancel(self) -> None:
         self.stop()
+
+    def facts(self) -> TaskFacts:
+        return TaskFacts("poll()", 0)
 
     def when_ended(self, callback: Callable[[], None]) -> None:
         self._ended.append(callback)

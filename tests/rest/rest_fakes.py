@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 from headgate.api.config import INT, PASSWORD, STRING, ConfigValue, Key
@@ -31,7 +32,7 @@ from headgate.runtime.errors import (
     StatusNotFound,
     TaskNotFound,
 )
-from headgate.runtime.herder import Herder
+from headgate.runtime.herder import Herder, KafkaReach
 from headgate.runtime.plugins import Found, PluginKind
 
 T = TypeVar("T")
@@ -48,6 +49,11 @@ class FakePlugins:
         Found(PluginKind.HEADER_CONVERTER, "acme.Json", "1.0", Plugin),
     )
 
+    def get(self, name: str, *kinds: PluginKind) -> Found | None:
+        """`theirs.Source` is another name of acme.Source."""
+        name = name.replace("theirs.", "acme.")
+        return next((each for each in self.all if each.name == name and each.kind in kinds), None)
+
 
 class FakeHerder:
     """Connectors with one task each. `errors` makes a method fail, `calls` has what was called with what."""
@@ -56,6 +62,10 @@ class FakeHerder:
         self.ready = True
         self.stage: str | None = None
         self.kafka_cluster_id: str | None = "cluster-1"
+        self.kafka: KafkaReach | None = KafkaReach(True, 0)
+        self.watch = SimpleNamespace(here={})
+        self.urls: dict[str, str] = {}
+        """Of other workers."""
         self.plugins = FakePlugins()
         self.configs: dict[str, dict[str, Any]] = {}
         self.statuses: dict[str, ConnectorStatus] = {}
@@ -92,6 +102,9 @@ class FakeHerder:
             raise ConnectorNotFound(name)
 
     # --- reads --------------------------------------------------------------------------------------------------------
+
+    def url_of(self, worker_id: str) -> str | None:
+        return self.urls.get(worker_id)
 
     def connector_names(self) -> list[str]:
         return list(self.configs)

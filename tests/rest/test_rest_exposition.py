@@ -19,7 +19,17 @@ from headgate.metrics import (
     SourceMetrics,
     TaskMetrics,
 )
-from headgate.model import ConnectorInfo, ConnectorStatus, ConnectorType, State, Status, TaskId, TaskStatus
+from headgate.model import (
+    ConnectorInfo,
+    ConnectorStatus,
+    ConnectorType,
+    Health,
+    State,
+    Status,
+    TaskId,
+    TaskStatus,
+    Verdict,
+)
 from headgate.rest.exposition import exposition
 from headgate.runtime.errors import ConnectorNotFound
 from headgate.runtime.plugins import Plugins
@@ -36,6 +46,7 @@ class Herder:
         starts = SimpleNamespace(attempts=2, successes=1, failures=1)
         self.worker = SimpleNamespace(connectors=[], tasks=[], connector_starts=starts, task_starts=starts)
         self.board = SimpleNamespace(worker_id=HERE)
+        self.watch = SimpleNamespace(here={})
         self.plugins = Plugins([FileStreamSourceConnector, FileStreamSinkConnector])
         self.owners = owners
         self.deleted: set[str] = set()
@@ -79,7 +90,7 @@ def test_strimzis_dashboard_finds_all_that_a_worker_can_know() -> None:
     text = page(herder, {TaskId("in", 0): SourceMetrics()}, clients, group, jvm)
     assert missing(text) == set()
     assert values(text, "kafka_connect_connector_connector_class")[
-        "out", "headgate.connectors.file_sink.FileStreamSinkConnector"
+        "out", "org.apache.kafka.connect.file.FileStreamSinkConnector"
     ]
     assert values(text, "kafka_connect_connector_connector_type") == {("in", "source"): 1, ("out", "sink"): 1}
     assert values(text, "jvm_memory_used_bytes") == {("heap",): 5, ("nonheap",): 6}
@@ -98,6 +109,12 @@ def test_who_has_a_connector_or_a_task_tells_of_it_and_nobody_else() -> None:
     assert {labels[0] for labels in values(text, "kafka_connect_connector_connector_class")} == {"in"}
     assert values(text, "kafka_connect_connector_task_status") == {("in", "failed", "0"): 1, ("out", "failed", "0"): 1}
     assert values(text, "kafka_connect_worker_connector_failed_task_count") == {("in",): 1, ("out",): 1}
+
+
+def test_how_a_task_here_fares_is_told() -> None:
+    herder = Herder(**{"in": HERE})
+    herder.watch.here = {TaskId("in", 0): Health(Verdict.STALLED, 0)}
+    assert values(page(herder), "kafka_connect_connector_task_verdict") == {("in", "0", "stalled"): 1.0}
 
 
 def test_a_connector_that_was_just_deleted_or_has_no_plugin_does_no_harm() -> None:

@@ -8,8 +8,10 @@ from starlette.testclient import TestClient
 
 from headgate import __version__
 from headgate.runtime.errors import RequestTimeout, ShuttingDown
+from headgate.runtime.herder import KafkaReach
 
 STAGE = "The worker is currently starting connector a, which began at 2026-01-01T00:00:00.000Z."
+KAFKA = {"reached": True, "since": "1970-01-01T00:00:00Z"}
 
 
 @pytest.mark.parametrize("cluster", ["cluster-1", None])
@@ -35,8 +37,20 @@ def test_a_worker_is_healthy_when_its_herder_got_to_the_check_in_ten_seconds(
     assert response.json() == {
         "status": "healthy",
         "message": "Worker has completed startup and is ready to handle requests.",
+        "kafka": KAFKA,
     }
     assert (herder.calls, herder.timeouts) == ([("noop",)], [10.0])
+
+
+def test_a_worker_is_healthy_without_kafka_and_says_since_when_it_is_away(
+    client: TestClient, herder: FakeHerder
+) -> None:
+    herder.kafka = KafkaReach(False, 1_700_000_000_000)
+    response = client.get("/health")
+    assert response.status_code == 200
+    assert response.json()["kafka"] == {"reached": False, "since": "2023-11-14T22:13:20Z"}
+    herder.kafka = None
+    assert client.get("/health").json()["kafka"] is None
 
 
 @pytest.mark.parametrize("error", [RequestTimeout("Request timed out"), ShuttingDown()])
@@ -48,7 +62,10 @@ def test_a_herder_that_does_not_answer_is_unhealthy(
     herder.stage = stage
     response = client.get("/health")
     text = "Worker was unable to handle this request and may be unable to handle other requests."
-    assert (response.status_code, response.json()) == (500, {"status": "unhealthy", "message": text + suffix})
+    assert (response.status_code, response.json()) == (
+        500,
+        {"status": "unhealthy", "message": text + suffix, "kafka": KAFKA},
+    )
 
 
 @pytest.mark.parametrize(("stage", "suffix"), [(None, ""), (STAGE, f" {STAGE}")])
@@ -59,7 +76,10 @@ def test_a_starting_worker_says_so_at_once(
     herder.stage = stage
     message = "Worker is still starting up." + suffix
     response = client.get("/health")
-    assert (response.status_code, response.json()) == (503, {"status": "starting", "message": message})
+    assert (response.status_code, response.json()) == (
+        503,
+        {"status": "starting", "message": message, "kafka": KAFKA},
+    )
     assert herder.calls == []
 
 

@@ -17,6 +17,7 @@ from headgate.model import (
     State,
     Status,
     TargetState,
+    TaskFacts,
     TaskId,
     TaskSpec,
     TopicPartition,
@@ -129,8 +130,12 @@ class FakeTask:
         self.spec = spec
         self.listener = listener
         self.calls: list[str] = []
+        self.known = TaskFacts("poll()", 0)
         self._runner = runner
         self._ended: Callable[[], None] = lambda: None
+
+    def facts(self) -> TaskFacts:
+        return self.known
 
     def pause(self) -> None:
         self.calls.append("pause")

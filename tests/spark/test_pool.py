@@ -953,3 +953,29 @@ def test_when_nothing_bad_happens_any_more_all_work_is_done(most: int, events: l
             if each.blob is not None:
                 story.finish([each.blob])
                 pool.done(each, story.now)
+
+
+# --- what is told of it -----------------------------------------------------------------------------------------------
+
+
+def test_a_blob_whose_resident_died_is_told_of_to_its_task_alone() -> None:
+    pool = pool_of(2)
+    first, _ = pool.add([blob(A), blob(B)], 0.0)
+    assert (pool.trouble(A), pool.trouble(B)) == (None, None)
+    pool.die(first, 0.0)
+    pool.judge(WITNESS_S)
+    told = pool.trouble(A)
+    assert told is not None
+    assert f"{DEATHS - 1} more and the task fails" in told
+    assert pool.trouble(B) is None
+
+
+def test_who_waits_for_residents_that_do_not_come_is_told() -> None:
+    pool = pool_of(0)
+    pool.add([blob(A)], 0.0)
+    assert pool.trouble(A) is None
+    pool.begin(0.0)
+    pool.fail(0.0, hopeless=False)
+    assert pool.trouble(A) == "no Python worker of Spark comes up; 1 tries failed"
+    came(pool)
+    assert pool.trouble(A) is None

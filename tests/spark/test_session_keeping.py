@@ -435,7 +435,7 @@ def test_an_error_of_the_line_to_a_jvm_that_dies_means_that_it_died(
     context.jvm.die(9)
     explained = session.explain(error)
     assert isinstance(explained, EngineUnavailable)
-    eventually(lambda: session._last_death)
+    eventually(lambda: session.last_death)
     assert "exit code 9" in str(session.explain(error))
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headgate.model import State, Status, TaskId
+from headgate.model import Health, State, Status, TaskId, Verdict
 from headgate.storage.records import MalformedRecord
 from headgate.storage.status_records import (
     StatusId,
@@ -103,3 +103,32 @@ def test_any_bytes_are_a_status_or_malformed(key: bytes | None, value: bytes | N
 def test_what_no_worker_writes_is_malformed(key: bytes | None, value: bytes | None) -> None:
     with pytest.raises(MalformedRecord):
         decode(key, value)
+
+
+# --- verdicts ---------------------------------------------------------------------------------------------------------
+
+HEALTH = Health(Verdict.RETRYING, 5, "put(): locked", "put(): locked", 4)
+
+
+def test_a_verdict_stands_in_a_field_of_its_own_behind_those_that_apaches_workers_read() -> None:
+    _, value = encode(TaskId("c", 0), Status(State.RUNNING, "w:1", version="1", generation=3, health=HEALTH))
+    assert value == (
+        b'{"state":"RUNNING","trace":null,"worker_id":"w:1","generation":3,"version":"1","health":{"verdict":"retrying",'
+        b'"since":5,"reason":"put(): locked","last_error":"put(): locked","last_progress":4}}'
+    )
+
+
+@pytest.mark.parametrize("health", [None, HEALTH, Health(Verdict.OK, 0)])
+def test_a_verdict_is_read_as_it_was_written(health: Health | None) -> None:
+    _, found = decode(*encode(TaskId("c", 0), Status(State.RUNNING, "w:1", health=health)))
+    assert isinstance(found, Status)
+    assert found.health == health
+
+
+@pytest.mark.parametrize("health", [b"7", b"{}", b'{"verdict":"superb","since":1}', b'{"verdict":"ok","since":"1"}'])
+def test_a_verdict_that_cannot_be_read_does_not_cost_the_state(health: bytes) -> None:
+    value = b'{"state":"RUNNING","trace":null,"worker_id":"w:1","generation":3,"health":' + health + b"}"
+    assert decode(b"status-task-c-0", value) == (TaskId("c", 0), Status(State.RUNNING, "w:1", generation=3))
+    _, found = decode(b"status-task-c-0", value)
+    assert isinstance(found, Status)
+    assert found.health is None

@@ -256,6 +256,10 @@ class Engine:
         self.reader: RangeReader | None = None
         """The one that the task got."""
         self.frames = 0
+        self.in_the_way: str | None = None
+
+    def trouble(self, task: TaskId) -> str | None:
+        return self.in_the_way
 
     def ready(self, cancelled: Callable[[], bool]) -> None:
         self.asked_ready += 1
@@ -397,6 +401,7 @@ class Consumer:
         self.positions: dict[TopicPartition, int] = {}
         self.paused: set[TopicPartition] = set()
         self.all_paused = False
+        self.in_the_way: str | None = None
         self.within_fetch: list[Callable[[], object]] = []
         self.within_keep_alive: list[Callable[[], object]] = []
         self.when_idle: Callable[[], object] = _not_expected
@@ -415,6 +420,9 @@ class Consumer:
         self.subscribed: tuple[list[str], str | None] | None = None
         self._rebalances: ports.Rebalances | None = None
         self._failure: Exception | None = None
+
+    def trouble(self) -> str | None:
+        return self.in_the_way
 
     def connect(self, config: Config, rebalances: ports.Rebalances) -> Consumer:
         """For `Ports.consumer`."""

@@ -173,9 +173,13 @@ class Sender(Scripted):
         self.refuses: set[str] = set()
         """Values that Kafka does not take; `flush` tells of them."""
         self.closed = False
+        self.in_the_way: str | None = None
         self._pending: list[RefusedMessage] = []
         self._on_refused: Callable[[RefusedRecord], None] | None = None
         self.may_go_on: Callable[[], bool] | None = None
+
+    def trouble(self, since: float) -> str | None:
+        return self.in_the_way
 
     def made(
         self, config: Config, may_go_on: Callable[[], bool], on_refused: Callable[[RefusedRecord], None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -43,7 +44,8 @@ class Bench:
     def __init__(self, error: BaseException | None = None) -> None:
         self.loop, self.control, self.listener, self.engine = Loop(error), Control(False), Listener(), Engine()
         loop: Any = self.loop
-        self.task = TaskThread(task_spec(SinkTask), self.control, loop, self.listener, self.engine)
+        self.metrics = SinkMetrics()
+        self.task = TaskThread(task_spec(SinkTask), self.control, loop, self.listener, self.engine, self.metrics)
         self.ended = threading.Event()
         self.task.when_ended(self.ended.set)
 
@@ -275,3 +277,37 @@ def test_every_kind_of_task_has_its_loop_and_its_counters(
     assert type(metrics) is counters
     if isinstance(metrics, SourceMetrics):
         assert isinstance(metrics.transaction_size, Window) is (transaction is not None)
+
+
+# --- what is known of it ----------------------------------------------------------------------------------------------
+
+
+def test_what_a_task_is_doing_is_known_from_outside() -> None:
+    bench = Bench()
+    bench.metrics.activity.enter("put()")
+    bench.metrics.activity.fails("put()", "locked")
+    found = bench.task.facts()
+    assert (found.doing, found.trouble, found.last_error) == ("put()", "put(): locked", "put(): locked")
+    assert abs(found.doing_since_ms - time.time() * 1000) < 60_000
+    assert (found.under_way_since_ms, found.asked_ms, found.last_progress_ms) == (None, None, None)
+
+
+def test_records_under_way_are_known_from_when_they_were_first_seen() -> None:
+    bench = Bench()
+    bench.metrics.active = 3
+    first = bench.task.facts().under_way_since_ms
+    bench.metrics.active = 1
+    assert first is not None
+    assert bench.task.facts().under_way_since_ms == pytest.approx(first, abs=5)
+    bench.metrics.active = 0
+    assert bench.task.facts().under_way_since_ms is None
+
+
+def test_a_pause_that_the_task_has_not_seen_is_known_until_it_has() -> None:
+    bench = Bench()
+    bench.control.pause(True)
+    assert bench.task.facts().asked_ms is not None
+    bench.metrics.pause()
+    assert bench.task.facts().asked_ms is None
+    bench.control.stop()
+    assert bench.task.facts().asked_ms is not None

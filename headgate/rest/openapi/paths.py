@@ -22,7 +22,10 @@ from headgate.rest.openapi.parts import (
 )
 from headgate.rest.root import METRICS_TYPE
 
-_HEALTHY: Final = {"status": "healthy", "message": "Worker has completed startup and is ready to handle requests."}
+_HEALTHY: Final = {
+    "status": "healthy", "message": "Worker has completed startup and is ready to handle requests.",
+    "kafka": {"reached": True, "since": "2026-11-17T08:00:00Z"},
+}  # fmt: skip
 _WORKER: Final = {
     "version": "4.3.1", "commit": "unknown", "kafka_cluster_id": "4L6g3nShT-eMCtK--X86sw", "headgate_version": "0.1.0",
 }  # fmt: skip
@@ -37,6 +40,10 @@ _STORED: Final = {"name": "lines-in", **_CONFIG}
 _TASK: Final = {"connector": "lines-in", "task": 0}
 _INFO: Final = {"name": "lines-in", "config": _STORED, "tasks": [_TASK], "type": "source"}
 _NEW: Final = {**_INFO, "tasks": []}
+_FARES: Final = {
+    "verdict": "ok", "since": "2026-11-17T08:00:00Z", "reason": None, "last_error": None,
+    "last_progress": "2026-11-17T08:10:00Z", "lag": None, "rate": 12.5,
+}  # fmt: skip
 _STATE: Final = {"state": "RUNNING", "worker_id": "127.0.0.1:8083", "version": "0.1.0"}
 _FAILED: Final = {**_STATE, "state": "FAILED", "trace": "Traceback (most recent call last):\n…\nOSError: disk full"}
 _STATUS: Final = {"name": "lines-in", "connector": _STATE, "tasks": [{"id": 0, **_FAILED}], "type": "source"}
@@ -45,10 +52,10 @@ _EXPAND: Final = {
     "name": "expand",
     "in": "query",
     "required": False,
-    "description": "What to tell of each connector: `status`, `info`, or both; other values are ignored.",
+    "description": "What to tell of each connector: `status`, `info`, `health`, or several; other values are ignored.",
     "style": "form",
     "explode": True,
-    "schema": {"type": "array", "items": {"type": "string", "examples": ["status", "info"]}},
+    "schema": {"type": "array", "items": {"type": "string", "examples": ["status", "info", "health"]}},
 }
 
 _OF_SOURCE: Final = {"offsets": [{"partition": {"filename": "/data/in.txt"}, "offset": {"position": 9}}]}
@@ -128,7 +135,8 @@ _CALLS: Final[Mapping[str, Mapping[str, Json]]] = {
         "get": call(
             "connectors", "listConnectors", "List the connectors",
             {200: found("The connectors.", ref("Connectors"), names=["lines-in", "lines-out"],
-                        expanded={"lines-in": {"status": _STATUS, "info": _INFO}})},
+                        expanded={"lines-in": {"status": _STATUS, "info": _INFO}},
+                        health={"lines-in": {"health": {**_FARES, "tasks": [{"id": 0, "health": _FARES}]}}})},
             query=[_EXPAND],
         ),
         "post": call(
@@ -166,7 +174,8 @@ _CALLS: Final[Mapping[str, Mapping[str, Json]]] = {
     },
     f"{_ONE}/status": {
         "get": call("connectors", "getConnectorStatus", "Read the states of a connector and its tasks",
-                    {200: found("The states.", ref("ConnectorStatus"), status=_STATUS)}, (404,)),
+                    {200: found("The states.", ref("ConnectorStatus"), status=_STATUS,
+                                running={**_STATUS, "connector": {**_STATE, "health": _FARES}, "tasks": []})}, (404,)),
     },
     f"{_ONE}/tasks": {
         "get": call(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from headgate.model import Verdict
 from headgate.rest.openapi.parts import Json, array_of, ref
 
 _TEXT: Final[Json] = {"type": "string"}
@@ -29,7 +30,19 @@ def _record(description: str, fields: Json, *optional: str, closed: bool = True)
     return {**schema, "additionalProperties": False} if closed else schema
 
 
-_STATE_FIELDS: Final[Json] = {"worker_id": _TEXT, "version": _TEXT_OR_NULL, "trace": _TEXT}
+_STATE_FIELDS: Final[Json] = {
+    "worker_id": _TEXT, "version": _TEXT_OR_NULL, "health": ref("Fares"), "trace": _TEXT,
+}  # fmt: skip
+_FARES: Final[Json] = {
+    "verdict": {"enum": [*(each.value for each in Verdict), None]},
+    "since": _TEXT,
+    "reason": _TEXT_OR_NULL,
+    "last_error": _TEXT_OR_NULL,
+    "last_progress": _TEXT_OR_NULL,
+    "lag": {"type": ["integer", "null"]},
+    "rate": {"type": ["number", "null"]},
+}
+_UNLESS_KNOWN: Final = ("since", "reason", "last_error", "last_progress", "lag", "rate")
 
 SCHEMAS: Final[Json] = {
     "Error": _record(
@@ -42,7 +55,21 @@ SCHEMAS: Final[Json] = {
     ),
     "Health": _record(
         "Whether the worker can handle requests.",
-        {"status": {"enum": ["healthy", "starting", "unhealthy"]}, "message": _TEXT},
+        {
+            "status": {"enum": ["healthy", "starting", "unhealthy"]},
+            "message": _TEXT,
+            "kafka": {
+                "oneOf": [
+                    _record("Whether a broker answered, and since when.", {"reached": _FLAG, "since": _TEXT}),
+                    {"type": "null"},
+                ]
+            },
+        },
+    ),
+    "Fares": _record(
+        "How a connector or a task fares, beside its state: since when, why, the last error and the last progress, the"
+        " records behind and per second. Times are UTC.",
+        _FARES,
     ),
     "Config": {
         "type": "object",
@@ -79,14 +106,16 @@ SCHEMAS: Final[Json] = {
     ),
     "TaskInfo": _record("A task and its configuration.", {"id": ref("TaskId"), "config": ref("Config")}),
     "ConnectorState": _record(
-        "State of a connector. `trace` is there after a failure.",
+        "State of a connector. `trace` is there after a failure, `health` where its worker knows verdicts.",
         {"state": {"enum": [*_STATES, "STOPPED"]}, **_STATE_FIELDS},
         "trace",
+        "health",
     ),
     "TaskState": _record(
-        "State of a task. `trace` is there after a failure.",
+        "State of a task. `trace` is there after a failure, `health` where its worker knows verdicts.",
         {"id": _NUMBER, "state": {"enum": _STATES}, **_STATE_FIELDS},
         "trace",
+        "health",
     ),
     "ConnectorStatus": _record(
         "States of a connector and its tasks.",
@@ -105,9 +134,26 @@ SCHEMAS: Final[Json] = {
                 "type": "object",
                 "additionalProperties": _record(
                     "What was asked for.",
-                    {"status": ref("ConnectorStatus"), "info": ref("ConnectorInfo")},
+                    {
+                        "status": ref("ConnectorStatus"),
+                        "info": ref("ConnectorInfo"),
+                        "health": _record(
+                            "How a connector and its tasks fare; the verdict is null where workers know none.",
+                            {
+                                **_FARES,
+                                "tasks": array_of(
+                                    _record(
+                                        "A task.",
+                                        {"id": _NUMBER, "health": {"oneOf": [ref("Fares"), {"type": "null"}]}},
+                                    )
+                                ),
+                            },
+                            *_UNLESS_KNOWN,
+                        ),
+                    },
                     "status",
                     "info",
+                    "health",
                 ),
             },
         ],

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlsplit
 
 from headgate.cluster.leader import Leader
 from headgate.cluster.work import Work
@@ -124,7 +125,6 @@ class DistributedHerder(Herder):
     # --- from start to end --------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        self.spawn(self._read_cluster_id(), "reading the Kafka cluster's id")
         self.spawn(self._start_up(), "starting")
 
     async def _start_up(self) -> None:
@@ -169,6 +169,9 @@ class DistributedHerder(Herder):
 
     def group_generation(self) -> int:
         return self.membership.generation
+
+    def url_of(self, worker_id: str) -> str | None:
+        return None if worker_id == self.board.worker_id else f"{urlsplit(self._group.url).scheme}://{worker_id}"
 
     def task_generation(self, connector: str) -> int:
         return self._shared.state().generation(connector)

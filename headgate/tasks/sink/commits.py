@@ -22,6 +22,8 @@ from headgate.tasks.sink.state import SinkState
 log = logging.getLogger(__name__)
 
 _PAUSE: Final = Backoff(1.0, 2.0, 30.0)
+_PRE_COMMIT: Final = "pre_commit()"
+_COMMIT: Final = "the commit of offsets"
 _MOST: Final = 3
 """So many refusals in a row that are not to be retried, and the task fails."""
 
@@ -68,9 +70,12 @@ class Commits:
         # Before the task is asked: what it writes to its own system may be final.
         if not current or not self._dead_letters_arrived(began):
             return state, True
+        activity = self._metrics.activity
+        activity.enter(_PRE_COMMIT)
         try:
             allowed = self._task.pre_commit(dict(current))
         except Exception as error:
+            activity.fails(_PRE_COMMIT, cause_of(error))
             self._metrics.committed(began, ok=False)
             self._count(error, current)
             back = {**state.safe, **self._context.take_seeks()}
@@ -86,14 +91,18 @@ class Commits:
             self._metrics.commit_skips += 1
             if current == self._refused:
                 self._refusals = self._unexpected = 0
+                activity.goes(_PRE_COMMIT)
             return state, True
         try:
             self._consumer.commit(wanted)
         except Exception as error:
+            activity.fails(_COMMIT, cause_of(error))
             log.warning("Offsets could not be committed, will try again: %s", error)
             self._metrics.committed(began, ok=False)
             return state, True
         self._refusals = self._unexpected = 0
+        activity.goes(_PRE_COMMIT)
+        activity.goes(_COMMIT)
         self._metrics.commit_seq += 1
         self._metrics.committed(began, ok=True)
         return state.has_committed(wanted), True

@@ -76,7 +76,9 @@ class SinkLoop:
             self._metrics.resume()
         if control.stopping:
             return
+        self._metrics.activity.enter("the start of Spark")
         self._engine.ready(lambda: control.stopping)
+        self._metrics.activity.enter("start()")
         self._prepare()
         try:
             with self._engine.shelf() as self._shelf:
@@ -88,7 +90,9 @@ class SinkLoop:
         control = self._control
         self._task.start(dict(self._spec.config))
         topics = [topic.strip() for topic in self._spec.connector_config.get("topics", "").split(",") if topic.strip()]
-        self._consumer.subscribe(topics, self._spec.connector_config.get("topics.regex") or None)
+        pattern = self._spec.connector_config.get("topics.regex") or None
+        self._joining = f"the wait for partitions of {pattern or ', '.join(topics)}"
+        self._consumer.subscribe(topics, pattern)
         self._listener.on_running()
         while not control.stopping:
             control.check()
@@ -120,6 +124,9 @@ class SinkLoop:
         control, clock = self._control, self._clock
         outcomes = Outcomes(spec.id, self._reporter, control, self._engine, clock, self._wait_to_retry)
         self._consumer = ports.consumer(spec.consumer, self)
+        witnesses = self._metrics.activity.witnesses
+        witnesses["Kafka"] = self._consumer.trouble
+        witnesses["Spark"] = lambda: self._engine.trouble(spec.id)
         self._context = RuntimeSinkContext(spec.config, lambda: self.state.assigned, self._reporter.errant(self._sink))
         self._task.context = self._context
         self._puts = Puts(
@@ -154,6 +161,7 @@ class SinkLoop:
 
     def _turn(self) -> None:
         idle = self.state.step is SinkStep.NONE
+        self._metrics.activity.stay("the wait for records" if self.state.assigned else self._joining)
         fetched = self._consumer.fetch(self._most, _IDLE_S if idle else 0)
         if self.state.rebalanced:
             raise Rebalanced("partitions went while records were fetched")

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from headgate.api.errors import RetriableError
 from headgate.api.task import FrameSinkTask, SinkTask, TableSinkTask
+from headgate.log import cause_of
 from headgate.metrics import SinkMetrics
 from headgate.model import EngineUnavailable
 from headgate.pipeline.blob import Packed
@@ -22,6 +23,7 @@ from headgate.tasks.statements import Statements
 log = logging.getLogger(__name__)
 
 _RETRY_S: Final = 1.0
+_PUT: Final = "put()"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,11 +65,15 @@ class Puts:
         asked to stop, or partitions go."""
         while True:
             began = self._clock.now()
+            activity = self._metrics.activity
+            activity.enter(_PUT)
             try:
                 self._task.put(content())
+                activity.goes(_PUT)
                 break
             except RetriableError as error:
                 self._metrics.errors.retries += 1
+                activity.fails(_PUT, cause_of(error))
                 pause = self._context.take_timeout(_RETRY_S)
                 log.warning("put() failed and is tried again in %.1f s: %s", pause, error)
                 self._wait(pause)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from headgate.api.task import SourceTable, SourceTask
+from headgate.log import cause_of
 from headgate.metrics import SourceMetrics
 from headgate.model import Offset, Partition, TaskSpec
 from headgate.tasks.control import Control, Stopped
@@ -20,6 +22,9 @@ from headgate.tasks.source.refusals import Refusals
 
 log = logging.getLogger(__name__)
 
+_STORING: Final = "storing offsets"
+_SLOW_S: Final = 5.0
+"""Kafka that has acknowledged nothing for so long, of what was sent, is in the task's way."""
 _LOOK_S: Final = 0.5
 """How often it is looked whether Kafka has acknowledged more, while something is under way."""
 
@@ -37,12 +42,14 @@ class AtLeastOnce:
     _reporter: Reporter
     forbidden: str | None = None
     _unstored: dict[str, tuple[Partition, Offset]] = field(default_factory=dict)
+    _sent: float = 0.0
 
     def __post_init__(self) -> None:
         self._clock = self._ports.clock
         self._tells_records = type(self._task).commit_record is not SourceTask.commit_record
         self._refusals = Refusals(self._reporter)
         self._sender = self._ports.sender(self._spec.producer, self._may_go_on, self._refusals)
+        self._metrics.activity.witnesses["Kafka"] = self._unheard
         self._next_commit = self._clock.now() + self._spec.flush_interval_ms / 1000
 
     def add(self, made: Made) -> None:
@@ -87,10 +94,12 @@ class AtLeastOnce:
         try:
             self._offsets.put(self._spec.id.connector, offsets)
         except Exception as error:  # whatever the store is made of; the records are in Kafka, so nothing is lost
+            self._metrics.activity.fails(_STORING, cause_of(error))
             log.error("Offsets could not be stored, will try again: %s", error)
             self._metrics.committed(began, ok=False)
             return
         self._unstored.clear()
+        self._metrics.activity.goes(_STORING)
         self._metrics.committed(began, ok=True)
         self._task.commit()
 
@@ -109,6 +118,15 @@ class AtLeastOnce:
             self._refusals.forget()
         return arrived
 
+    def _unheard(self) -> str | None:
+        """Asked from any thread. The time counts from when something was sent that has no answer."""
+        metrics = self._metrics
+        waiting, since = metrics.unacknowledged, max(self._sent, metrics.written.last or 0.0)
+        if not waiting or time.monotonic() - since < _SLOW_S:
+            return None
+        why = self._sender.trouble(since) or self._spec.producer.get("bootstrap.servers", "")
+        return f"{waiting} records are not acknowledged: {why}"
+
     def _may_go_on(self) -> bool:
         """Asked by the sender, again and again, while it waits for Kafka."""
         self._see_answers()
@@ -117,6 +135,8 @@ class AtLeastOnce:
     def _see_answers(self) -> None:
         """Written is what Kafka has acknowledged, and nothing else."""
         metrics, waiting = self._metrics, self._sender.unanswered
+        if waiting and not metrics.unacknowledged:
+            self._sent = time.monotonic()
         metrics.unacknowledged = waiting
         more = self._sender.count - waiting - self._refusals.count - metrics.written.total
         if more > 0:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+TRANSACTION: Final = "the transaction"
 _LETTERS_S: Final = 1.0
 _JOIN_S: Final = 1.0
 """Under load, how long polls may share a transaction."""
@@ -131,6 +132,7 @@ class ExactlyOnce:
             if self._metrics.transaction_size is not None:
                 self._metrics.transaction_size.add(size)
             self._metrics.committed(began, ok=True)
+            self._metrics.activity.goes(TRANSACTION)
             if offsets:
                 self._offsets.copy(self._connector, offsets)
         self._metrics.passed += self._rows

@@ -6,11 +6,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from headgate.api.errors import RetriableError
 from headgate.api.record import SourceRecord
 from headgate.api.task import SourceTable, SourceTask
+from headgate.log import cause_of
 from headgate.metrics import SourceMetrics
 from headgate.model import Boundary, TaskSpec
 from headgate.tasks.control import Control, Reassigned, Rewind
@@ -18,7 +19,7 @@ from headgate.tasks.ports import Ports, TaskListener
 from headgate.tasks.reporter import Reporter
 from headgate.tasks.source.at_least_once import AtLeastOnce
 from headgate.tasks.source.batch import Outlet
-from headgate.tasks.source.exactly_once import ExactlyOnce
+from headgate.tasks.source.exactly_once import TRANSACTION, ExactlyOnce
 from headgate.tasks.source.offsets import TaskOffsets
 from headgate.tasks.source.polled import Polled
 from headgate.tasks.source.pump import Pump
@@ -26,6 +27,8 @@ from headgate.tasks.source.transaction_requests import TransactionRequests
 from headgate.tasks.source.transactions import Transactions
 
 log = logging.getLogger(__name__)
+
+_POLL: Final = "poll()"
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,11 @@ class SourceLoop:
             self._wait_paused()
         if control.stopping:
             return
+        activity = self._metrics.activity
+        activity.witnesses["Spark"] = lambda: self._ports.engine.trouble(self._spec.id)
+        activity.enter("the start of Spark")
         self._ports.engine.ready(lambda: control.stopping)
+        activity.enter("start()")
         with ExitStack() as closing:
             transactions = None
             if self._spec.transaction is not None:
@@ -103,6 +110,8 @@ class SourceLoop:
                 self._metrics.passed = self._metrics.taken
                 if control.stopping:
                     return
+                if rewind.error is not None:
+                    self._metrics.activity.fails(TRANSACTION, cause_of(rewind.error))
                 pause = transactions.retry_delay(rewind)
                 if control.paused:
                     self._wait_paused()
@@ -157,6 +166,7 @@ class SourceLoop:
                     self._listener.on_running()
                 continue
             for polled in self._poll(task):
+                self._metrics.activity.enter("the wait for room in the pipeline")
                 pump.put(polled)
 
     def _wait_paused(self) -> None:
@@ -169,9 +179,13 @@ class SourceLoop:
     def _poll(self, task: SourceTask) -> list[Polled]:
         clock = self._ports.clock
         began = clock.now()
+        activity = self._metrics.activity
+        activity.enter(_POLL)
         try:
             found = task.poll()
+            activity.goes(_POLL)
         except RetriableError as error:
+            activity.fails(_POLL, cause_of(error))
             log.warning("Polling failed and is tried again: %s", error)
             self._control.wait(1.0)
             return []
