@@ -77,7 +77,9 @@ UNKNOWN_PRODUCER_ID: Final = 59
 
 TABLE: Final[dict[int, Meaning]] = {
     # librdkafka's own
-    **_rows(Meaning(e.ProtocolBugError, None), -199, 0),
+    0: Meaning(e.ProtocolBugError, None),
+    # A response that cannot be read, one without a body for instance. Where a leader answers records so, they are lost.
+    **_rows(Meaning(e.ProtocolBugError, UNDELIVERED, produced=_ABORTABLE), -199, -155),
     **_rows(Meaning(_ABORTABLE, UNDELIVERED), -197, -195, -193, -187, SSL, -146),
     **_rows(Meaning(_ABORTABLE, UNDELIVERED), MSG_TIMED_OUT, TIMED_OUT_QUEUE, TIMED_OUT, QUEUE_FULL),
     **_rows(Meaning(_ABORTABLE, REJECTED), UNKNOWN_PARTITION, UNKNOWN_TOPIC),

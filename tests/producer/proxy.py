@@ -28,6 +28,7 @@ class Side(Enum):
 
 class Action(Enum):
     CODE = "answer with an error code"
+    EMPTY = "answer with nothing but the number of the request"
     DROP = "close the connection instead"
     SWALLOW = "pass nothing on, keep the connection"
     DELAY = "pass it on late"
@@ -177,7 +178,9 @@ class Proxy:
                     return
                 if rule.action is Action.CODE:
                     await _send(client, spoken.refusal(rule.api, frame, number, rule.code))
-                if rule.action in (Action.CODE, Action.SWALLOW):
+                if rule.action is Action.EMPTY:
+                    await _send(client, struct.pack(">i", number))
+                if rule.action in (Action.CODE, Action.EMPTY, Action.SWALLOW):
                     continue
             await _send(broker, frame)
 
@@ -194,6 +197,8 @@ class Proxy:
                     continue
                 if rule.action is Action.CODE:
                     frame = spoken.rewritten(rule.api, frame, number, rule.code)
+                if rule.action is Action.EMPTY:
+                    frame = frame[:4]
                 await asyncio.sleep(rule.seconds)
             await _send(client, frame)
 

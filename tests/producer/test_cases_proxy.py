@@ -18,6 +18,7 @@ from headgate.producer import (
     OperationTimeoutError,
     ProducerFencedError,
     ProducerStateError,
+    ProtocolBugError,
     TopicAuthorizationError,
     TransactionAbortableError,
     TransactionalIdAuthorizationError,
@@ -196,6 +197,7 @@ def test_case_19_a_busy_coordinator_is_asked_again(proxied: Job, proxy: Proxy, e
         (45, FailureType.DELIVERY_FAILED),
         (59, FailureType.DELIVERY_FAILED),
         (87, FailureType.MESSAGE_REJECTED),
+        (18, FailureType.MESSAGE_REJECTED),
         (120, FailureType.TRANSACTION_FAILED),
         (13, FailureType.DELIVERY_FAILED),
     ],
@@ -230,17 +232,27 @@ def test_case_20_a_leader_that_saw_a_newer_epoch_ends_the_producer(proxied: Job,
     proxied.check()
 
 
-def test_case_20_too_few_replicas_for_a_moment_are_not_seen(proxied: Job, proxy: Proxy) -> None:
+PASSES = pytest.mark.parametrize(
+    "code", [2, 6, 19, 20], ids=["corrupt", "not the leader", "too few replicas", "too few replicas after the append"]
+)
+
+
+@PASSES
+def test_case_20_what_a_leader_refuses_for_a_moment_is_not_seen(
+    proxied: Job, proxy: Proxy, provoke: Provoke, code: int
+) -> None:
     producer = proxied.start()
-    proxy.before(Api.PRODUCE, Action.CODE, 19)
+    provoke(Api.PRODUCE, Action.CODE, code)
     proxied.move(producer, 0, 6)
+    assert proxy.requests(Api.PRODUCE) > 1
     proxied.check()
 
 
-def test_case_20_too_few_replicas_for_good_cost_the_transaction(proxied: Job, proxy: Proxy) -> None:
+@PASSES
+def test_case_20_what_a_leader_refuses_for_good_costs_the_transaction(proxied: Job, proxy: Proxy, code: int) -> None:
     producer = proxied.start(message_timeout_ms=SHORT_MS)
     proxied.move(producer, 0, 2)
-    rule = proxy.before(Api.PRODUCE, Action.CODE, 19, count=ALWAYS)
+    rule = proxy.before(Api.PRODUCE, Action.CODE, code, count=ALWAYS)
     producer.begin()
     proxied.send(producer, 2, 4)
     with pytest.raises(CommitFailedError) as caught:
@@ -332,6 +344,53 @@ def test_case_24_an_id_that_comes_late_is_waited_for_again(proxied: Job, proxy: 
         producer.begin()
     proxy.heal()
     producer.init(T)
+    proxied.finish(producer)
+    proxied.check()
+
+
+# Responses without a body
+
+
+@pytest.mark.kip(691, "a response without a body is a bug, raised as it is")
+@pytest.mark.parametrize("api", [Api.ADD_PARTITIONS, Api.ADD_OFFSETS, Api.TXN_OFFSET_COMMIT, Api.END_TXN])
+def test_case_30_a_coordinators_response_without_a_body_is_a_bug(proxied: Job, provoke: Provoke, api: Api) -> None:
+    producer = proxied.start()
+    proxied.move(producer, 0, 2)
+    provoke(api, Action.EMPTY)
+    with pytest.raises(ProtocolBugError):
+        proxied.move(producer, 2, 4)
+    with pytest.raises(ProtocolBugError):
+        producer.commit(T)  # it is not committed as if nothing had been
+    producer.close(1.0)
+    proxied.finish(proxied.start())
+    proxied.check()
+
+
+def test_case_30_records_that_a_leader_answers_without_a_body_cost_their_transaction_and_nothing_else(
+    proxied: Job, provoke: Provoke
+) -> None:
+    producer = proxied.start()
+    proxied.move(producer, 0, 2)
+    provoke(Api.PRODUCE, Action.EMPTY)
+    producer.begin()
+    proxied.send(producer, 2, 4)
+    with pytest.raises(CommitFailedError) as caught:
+        producer.commit(T)
+    assert caught.value.failure_type is FailureType.DELIVERY_FAILED
+    producer.abort(T)
+    proxied.finish(producer)
+    proxied.check()
+
+
+def test_case_30_what_may_be_asked_again_is_asked_again_after_a_response_without_a_body(
+    proxied: Job, proxy: Proxy, provoke: Provoke
+) -> None:
+    provoke(Api.INIT_PRODUCER_ID, Action.EMPTY)
+    producer = proxied.start()
+    proxied.fill(producer, 0, 3)
+    provoke(Api.END_TXN, Action.EMPTY, kind="abort")
+    producer.abort(T)
+    assert proxy.requests(Api.END_TXN, "abort") > 1
     proxied.finish(producer)
     proxied.check()
 

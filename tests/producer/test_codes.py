@@ -117,7 +117,7 @@ FATAL: dict[type[FatalProducerError], list[int]] = {
     TransactionStateError: [-148, 48, 52, 105, 1, 99, 9999, -1, -196],
     FatalProducerError: [-150],
 }
-BUGS = {ProtocolBugError: [-199, 0, 46], ProducerStateError: [-177, -173, -172, -145, -186]}
+BUGS = {ProtocolBugError: [-199, -155, 0, 46], ProducerStateError: [-177, -173, -172, -145, -186]}
 
 
 @pytest.mark.parametrize("operation", INSIDE)
@@ -141,6 +141,7 @@ def test_bugs_are_raised_bare() -> None:
     for expected, codes in BUGS.items():
         for code in codes:
             assert kind(code, Operation.COMMIT) is expected, code
+    assert produced(-155, Operation.FLUSH, requires_abort=True) is TransactionAbortableError
     assert kind(-173, Operation.ABORT, retriable=True) is ProducerStateError  # retriable, but not by this call
 
 
