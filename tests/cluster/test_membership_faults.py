@@ -90,7 +90,11 @@ def test_a_worker_that_was_held_is_sure_of_nothing_until_the_group_answers(
     eventually(lambda: settled(nodes))
     assert held.membership.in_session
     before, go_on = held.membership.member_id, threading.Event()
-    held.membership._do(go_on.wait)  # as if the whole process were held
+
+    def hold() -> None:
+        go_on.wait()
+
+    held.membership._do(hold)  # as if the whole process were held
     eventually(lambda: not held.membership.in_session)
     assert held.membership.member_id == before, "it does not know better yet"
     eventually(lambda: other.membership.in_session and not other.membership.rebalancing)
