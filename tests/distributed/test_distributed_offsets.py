@@ -240,6 +240,7 @@ def test_overridden_group(three: Cluster, pair: tuple[str, str], name: str, topi
 
 
 @pytest.mark.kip(875, "Can view/alter/reset the offsets for a source connector that uses a custom offsets topic")
+@pytest.mark.kip(875, "successful if all are deleted on both the worker's global offsets topic and the dedicated one")
 def test_an_offsets_topic_of_its_own(
     three: Cluster, name: str, topic: str, tmp_path: Path, broker: Broker, unique: Callable[[str], str]
 ) -> None:
@@ -247,6 +248,8 @@ def test_an_offsets_topic_of_its_own(
     source, _ = _pair(three, name, topic, tmp_path, {"offsets.storage.topic": own}, {})
     _check_source(three, source, tmp_path)
     assert [each.value for each in read_topic(broker.bootstrap, own)][-2:] == [{"position": 8}, None]
+    shared = [each for each in read_topic(broker.bootstrap, f"{three.group}-offsets") if f'"{source}"' in each.key]
+    assert [each.value for each in shared][-2:] == [{"position": 8}, None]
 
 
 @pytest.fixture(scope="module")
