@@ -11,6 +11,7 @@ from confluent_kafka.admin import AclOperation, ResourceType
 from harness import JSON, Client, await_
 from mirror_support import MIRROR, NOW, Seen, by_partition, create, partitions, seen, some, write
 
+from headgate.connectors.mirror import connector
 from headgate.dev.broker import Broker
 from headgate.dev.server_config import BrokerListener
 
@@ -238,12 +239,14 @@ def test_who_is_not_let_in_is_told_so(client: Client, far: Broker, name: str, to
 
 
 def test_a_source_that_is_away_is_waited_for(
-    client: Client, broker: Broker, far: Broker, name: str, topic: str
+    client: Client, broker: Broker, far: Broker, name: str, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(connector, "_FIRST_LOOK_S", 2.0)  # it looks in vain, however long
     create(far.bootstrap, topic)
     sent = write(far.bootstrap, topic, some(10))
     far.kill()
-    client.create(name, {**MIRROR, "topics": topic, "source.bootstrap.servers": far.bootstrap})
+    soon = {"source.reconnect.backoff.max.ms": "500"}  # not up to 10 s after the broker has come back
+    client.create(name, {**MIRROR, **soon, "topics": topic, "source.bootstrap.servers": far.bootstrap})
     assert client.states(name) == ("RUNNING", [])
     far.restart()
     await_copy(broker, topic, sent)
