@@ -53,7 +53,7 @@ OTHERS: dict[str, set[str]] = {
     "providers": {"javaproperties"},
     "cluster": {"kafka", "confluent_kafka"},
     "storage": {"confluent_kafka"},
-    "rest": {"starlette", "uvicorn", "httpx2", "orjson", "prometheus_client"},
+    "rest": {"starlette", "uvicorn", "h11", "httpx2", "orjson", "prometheus_client"},
     "dev": {"confluent_kafka", "javaproperties"},
     "cli": {"javaproperties"},
 }

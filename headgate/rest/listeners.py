@@ -111,6 +111,9 @@ def _bind(listener: Listener, tls: Tls | None, key: str) -> Bound:
         raise ListenerError(
             f"Cannot listen on {where}: {_reason(error)} Change {key} in the worker's configuration (now {listener})."
         ) from error
+    # Head and body of an answer are sent one after the other. By Nagle's algorithm the body would wait until the client
+    # acknowledges the head, 40 ms each time. asyncio sees to it only for sockets that know their protocol's number.
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return Bound(Listener(listener.scheme, listener.host, opened.getsockname()[1]), opened, context)
 
 

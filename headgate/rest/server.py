@@ -19,6 +19,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
+from headgate.rest.http11 import Http11, Rfc9112
 from headgate.rest.listeners import WILDCARDS, Bound, authority, bind_all
 from headgate.rest.settings import ADMIN_LISTENERS, RestSettings
 
@@ -137,8 +138,8 @@ class _Uvicorn(uvicorn.Server):
         tls = bound.tls
         super().__init__(
             uvicorn.Config(
-                app,
-                http="httptools",
+                Rfc9112(app),
+                http=Http11,
                 ws="none",
                 lifespan="off",
                 log_config=None,

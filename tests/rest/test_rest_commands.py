@@ -94,7 +94,7 @@ def test_no_name_ends_the_line(client: TestClient, caplog: pytest.LogCaptureFixt
 
 
 def test_no_path_does_whatever_a_parser_lets_through(caplog: pytest.LogCaptureFixture) -> None:
-    scope = {
+    scope: dict[str, Any] = {
         "type": "http", "method": "PUT", "path": FORGED, "raw_path": FORGED.encode(), "query_string": b"",
         "headers": [], "client": None,
     }  # fmt: skip

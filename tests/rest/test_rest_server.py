@@ -23,7 +23,7 @@ from starlette.types import ASGIApp
 
 from headgate.model import Offset, Partition
 from headgate.rest.app import build_admin_app, build_app
-from headgate.rest.listeners import Listener, ListenerError, Tls
+from headgate.rest.listeners import Listener, ListenerError, Tls, bind_all
 from headgate.rest.server import Server
 from headgate.rest.settings import RestSettings
 
@@ -179,6 +179,12 @@ def test_requests_that_come_before_the_start_are_answered_after_it(app: ASGIApp)
         server.start(app)
         early.join(10)
         assert answers == [(200, ["a"])]
+
+
+def test_the_body_of_an_answer_does_not_wait_until_its_head_is_acknowledged() -> None:
+    (bound,) = bind_all([LOCAL], None)
+    with bound.socket, closing(socket.create_connection(bound.socket.getsockname())), bound.socket.accept()[0] as taken:
+        assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
 
 
 def test_encoded_names_large_bodies_and_missing_bodies_work_over_real_http(server: Server, herder: FakeHerder) -> None:
