@@ -21,7 +21,8 @@ from headgate.tasks.sink.state import SinkState
 
 log = logging.getLogger(__name__)
 
-_PAUSE: Final = Backoff(1.0, 2.0, 30.0)
+_PAUSE: Final = Backoff(1.0, 2.0, 10.0)
+"""Not longer: a task that is to pause does so after it."""
 _PRE_COMMIT: Final = "pre_commit()"
 _COMMIT: Final = "the commit of offsets"
 _MOST: Final = 3

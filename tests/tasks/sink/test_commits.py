@@ -214,7 +214,7 @@ def test_what_is_retriable_is_tried_for_ever_less_and_less_often() -> None:
         bench.state = replace(bench.state, positions={P0: 5})
         assert not bench.commit()
         pauses.append(bench.commits.pause_s())
-    assert pauses == [1, 2, 4, 8, 16, 30, 30, 30]
+    assert pauses == [1, 2, 4, 8, 10, 10, 10, 10]
     counted = bench.metrics.errors
     assert (counted.failures, counted.retries, counted.errors) == (8, 8, 0)
     assert counted.last_error_ms > 0
