@@ -45,7 +45,7 @@ def test_records_are_counted_on_their_way_and_forgotten_with_their_task(
         "kafka_connect_connector_task_running_ratio": sink,
     }.items():
         assert (_value(client, metric, connector) or 0) > 0, metric
-    assert _value(client, "kafka_connect_sink_task_sink_record_lag_max", sink) == 0
+    await_(lambda: _value(client, "kafka_connect_sink_task_sink_record_lag_max", sink) == 0, "no lag", 10)
     client.put(sink, "stop")
     assert _value(client, "kafka_connect_sink_task_sink_record_send_total", sink) is None
 

@@ -74,8 +74,7 @@ _numbers: Final = itertools.count(1)
 _known: Final[WeakValueDictionary[int, Sockets]] = WeakValueDictionary()
 
 
-@_OPEN
-def _opened(domain: int, kind: int, protocol: int, owner: int) -> int:
+def _socket(domain: int, kind: int, protocol: int, owner: int) -> int:
     try:
         number = socket.socket(domain, kind, protocol).detach()
     except OSError:
@@ -86,11 +85,14 @@ def _opened(domain: int, kind: int, protocol: int, owner: int) -> int:
     return number
 
 
-@_CLOSE
-def _closed(number: int, owner: int) -> int:
+def _close_socket(number: int, owner: int) -> int:
     sockets = _known.get(owner)
     try:
         os.close(number) if sockets is None else sockets.close(number)
     except OSError:
         return -1
     return 0
+
+
+_opened: Final = _OPEN(_socket)
+_closed: Final = _CLOSE(_close_socket)

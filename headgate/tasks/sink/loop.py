@@ -37,6 +37,7 @@ _IDLE_S: Final = 0.5
 _MOST_RECORDS: Final = 5_000
 _MOST_ROWS: Final = 20_000
 _LAG_EVERY_S: Final = 5.0
+_LAG_BUSY_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +282,7 @@ class SinkLoop:
     def _see_lag(self, ask: bool) -> int:
         """As far as it is known. Records that come tell it; without them only the broker does, if it is there."""
         lag = self._consumer.lag(self.state.positions, ask=ask)
-        self._next_lag = self._clock.now() + _LAG_EVERY_S
+        self._next_lag = self._clock.now() + (_LAG_EVERY_S if ask else _LAG_BUSY_S)
         self._metrics.see_lag(lag)
         self._metrics.partitions = len(self.state.positions)
         return lag or 0
