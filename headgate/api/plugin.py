@@ -7,11 +7,19 @@ from typing import ClassVar
 from headgate import __version__
 
 
+def public_name(cls: type) -> str:
+    """What users know a class by: the first of its own aliases, that of a Java class where it stands for one; else its
+    full name."""
+    names: tuple[str, ...] = vars(cls).get("aliases", ())
+    return names[0] if names else f"{cls.__module__}.{cls.__qualname__}"
+
+
 class Plugin:
     """Base of all plugins. Found by entry point, or as a class in a Python file of a `plugin.path` folder."""
 
     aliases: ClassVar[tuple[str, ...]] = ()
-    """Other class names that mean this plugin, e.g. that of the Java class whose configuration it understands."""
+    """Other class names that mean this plugin, e.g. that of the Java class whose configuration it understands. The
+    first is shown to users."""
 
     @classmethod
     def version(cls) -> str:

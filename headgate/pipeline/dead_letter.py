@@ -6,10 +6,22 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from headgate.api import ConfigError, ConnectError, DataError, RetriableError, UnsupportedOperation
 from headgate.model import TaskId
-from headgate.pipeline.failure import ConsumedRecord, Failure, RawHeaders
+from headgate.pipeline.failure import ConsumedRecord, Failure, RawHeaders, class_name
 
 _PREFIX: Final = "__connect.errors."
+_APACHES: Final = {
+    class_name(error): name
+    for error, name in (
+        (ConnectError, "org.apache.kafka.connect.errors.ConnectException"),
+        (DataError, "org.apache.kafka.connect.errors.DataException"),
+        (RetriableError, "org.apache.kafka.connect.errors.RetriableException"),
+        (ConfigError, "org.apache.kafka.common.config.ConfigException"),
+        (UnsupportedOperation, "java.lang.UnsupportedOperationException"),
+    )
+}
+"""What Apache's workers name for the same: whoever reads dead letters may look for it."""
 
 
 class DeadLetter(NamedTuple):
@@ -39,7 +51,7 @@ def _context(failure: Failure, task: TaskId) -> RawHeaders:
         ("task.id", str(task.task)),
         ("stage", failure.stage.value),
         ("class.name", failure.plugin),
-        ("exception.class.name", failure.error),
+        ("exception.class.name", _APACHES.get(failure.error, failure.error)),
         ("exception.message", failure.message),
         ("exception.stacktrace", "".join(failure.trace)),
     ]

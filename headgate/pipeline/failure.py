@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from headgate.api import Schema, SinkRecord, SourceRecord
+from headgate.api.plugin import public_name
 from headgate.model import TaskId
 from headgate.pipeline.fitting import described, fitting
 from headgate.pipeline.text import text
@@ -145,6 +146,11 @@ class InternalSinkRecord(SinkRecord):
 def class_name(cls: type) -> str:
     # One object for all failures of a batch: so it also travels once.
     return sys.intern(f"{cls.__module__}.{cls.__qualname__}")
+
+
+def plugin_name(cls: type) -> str:
+    """As users know it."""
+    return sys.intern(public_name(cls))
 
 
 def message_of(error: BaseException) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from headgate.api import ConnectError, RetriableError
 from headgate.log import cause_of
-from headgate.pipeline.failure import ConsumedRecord, Failure, PolledRecord, Stage, class_name, message_of
+from headgate.pipeline.failure import ConsumedRecord, Failure, PolledRecord, Stage, class_name, message_of, plugin_name
 from headgate.pipeline.policy import ErrorPolicy
 from headgate.pipeline.trace import Traces
 
@@ -99,7 +99,7 @@ class Triage:
     def goes_on(self, row: int, failed: StageFailed, record: Callable[[], ConsumedRecord | PolledRecord]) -> bool:
         """Whether the batch goes on after this row, without its record. False: it ends before this row for now.
         Raises ToleranceExceeded."""
-        policy, plugin = self._policy, class_name(failed.cls)
+        policy, plugin = self._policy, plugin_name(failed.cls)
         retry = self._tried(row, failed.stage, plugin)
         if isinstance(failed.error, RetriableError):
             delay = policy.delay_ms(retry.attempts, retry.elapsed_ms)

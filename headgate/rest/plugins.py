@@ -37,7 +37,7 @@ class PluginEndpoints:
         plugin = request.path_params["plugin"]
         config = entities.parse_config(await read_json(request))
         included = config.get("connector.class")
-        if included is not None and not _short(included).endswith(_short(plugin)):
+        if included is not None and not (_short(included).endswith(_short(plugin)) or self._same(included, plugin)):
             raise BadRequest(f"Included connector type {included} does not match request type {plugin}")
         try:
             with unknown_class():
@@ -46,6 +46,11 @@ class PluginEndpoints:
             # Kafka Connect ends this one text without a full stop.
             raise RequestTimeout(str(error).removesuffix(".")) from None
         return JsonResponse(entities.config_infos(infos))
+
+    def _same(self, *names: str) -> bool:
+        """A class of ours may go by Apache's name and by its own."""
+        first, second = (self.herder.plugins.get(each, *CONNECTORS) for each in names)
+        return first is not None and first is second
 
 
 def _short(name: str) -> str:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from headgate.api.connector import Connector
+from headgate.api.plugin import public_name
 from headgate.log import about, trace_of
 from headgate.model import Config, TargetState
 from headgate.runtime.config.connector_config import TASK_CLASS, TOPICS, TOPICS_REGEX
@@ -121,8 +122,7 @@ class ConnectorInstance:
         generated = await self._run(lambda: list(plugin.task_configs(limit)), "generating task configs")
         task_class = self._found.connector.task_class_for(self.config)
         # By the name that Java workers know, if there is one: they may have to start the task as it is written here.
-        names = (*vars(task_class).get("aliases", ()), f"{task_class.__module__}.{task_class.__qualname__}")
-        added = {TASK_CLASS: names[0]}
+        added = {TASK_CLASS: public_name(task_class)}
         if sink:
             added |= {key: self.config[key] for key in (TOPICS, TOPICS_REGEX) if self.config.get(key)}
         return [{**{str(key): str(value) for key, value in each.items()}, **added} for each in generated]

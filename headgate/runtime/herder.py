@@ -176,9 +176,9 @@ class Herder(HerderLoop, ABC):
         own: ConfigDef = getattr(found.cls, "config", ConfigDef())
         if found.kind not in CONNECTORS:
             return list(own)
-        version = {connector_config.CONNECTOR_VERSION: found.version}
+        known = {connector_config.CONNECTOR_VERSION: found.version}
         framework = connector_config.definition(found.connector_type)
-        shown = (replace(key, default=version.get(key.name, key.default)) for key in framework)
+        shown = (replace(key, default=known.get(key.name, key.default)) for key in framework)
         return [*own, *(key for key in shown if key.name not in own)]
 
     # --- commands, the same in both modes: on the herder's thread, through `call` -------------------------------------

@@ -22,7 +22,7 @@ from headgate.api.config_provider import ConfigProvider
 from headgate.api.connector import Connector, SinkConnector, SourceConnector
 from headgate.api.converter import Converter, HeaderConverter
 from headgate.api.override_policy import OverridePolicy
-from headgate.api.plugin import Plugin
+from headgate.api.plugin import Plugin, public_name
 from headgate.api.transform import Predicate, Transform
 from headgate.model import ConnectorType, PluginRef
 from headgate.runtime.errors import PluginNotFound
@@ -65,9 +65,14 @@ _UNLISTED: Final = (PluginKind.CONFIG_PROVIDER, PluginKind.OVERRIDE_POLICY)
 class Found:
     kind: PluginKind
     name: str
-    """The class's full name."""
+    """What users know the class by."""
     version: str | None
     cls: type[Plugin]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that mean it. A class that derives from another has its own."""
+        return (str(self.ref), *vars(self.cls).get("aliases", ()))
 
     @property
     def ref(self) -> PluginRef:
@@ -104,10 +109,10 @@ class Plugins:
         """The folders of `plugin.path`, which executors need on their module path too."""
         self._index: dict[tuple[PluginKind, str], Found | None] = {}
         for each in self._found:
-            for full in (each.name, *each.cls.aliases):
+            for full in each.names:
                 self._index[each.kind, full] = each
         for each in self._found:
-            for alias in {short for full in (each.name, *each.cls.aliases) for short in _short_names(full, each.kind)}:
+            for alias in {short for full in each.names for short in _short_names(full, each.kind)}:
                 key = (each.kind, alias)
                 taken = self._index.get(key, each)
                 # Two plugins of one short name: neither may be meant by it.
@@ -167,8 +172,7 @@ def _describe(cls: type[Plugin]) -> list[Found]:
     except Exception:
         log.exception("Plugin %s.%s does not tell its version", cls.__module__, cls.__qualname__)
         version = None
-    name = f"{cls.__module__}.{cls.__qualname__}"
-    return [Found(kind, name, version, cls) for kind, (base, _) in _KINDS.items() if issubclass(cls, base)]
+    return [Found(kind, public_name(cls), version, cls) for kind, (base, _) in _KINDS.items() if issubclass(cls, base)]
 
 
 def _short_names(full: str, kind: PluginKind) -> set[str]:

@@ -14,7 +14,7 @@ from headgate.api.record import SinkRecord
 from headgate.metrics import ErrorMetrics
 from headgate.model import TaskSpec
 from headgate.pipeline.dead_letter import DeadLetter
-from headgate.pipeline.failure import Failure, Stage, class_name, message_of
+from headgate.pipeline.failure import Failure, Stage, class_name, message_of, plugin_name
 from headgate.pipeline.policy import ErrorPolicy
 from headgate.pipeline.tolerance import ToleranceExceeded
 from headgate.pipeline.trace import Traces
@@ -94,7 +94,7 @@ class ErrantReporter:
     def __init__(self, reporter: Reporter, chain: SinkChain, task_class: type) -> None:
         self._reporter = reporter
         self._chain = chain
-        self._plugin = class_name(task_class)
+        self._plugin = plugin_name(task_class)
         self._lock = threading.Lock()
 
     def report(self, record: SinkRecord, error: Exception) -> Future[None]:

@@ -139,18 +139,18 @@ def test_a_sink_goes_on_and_keeps_the_bad_record_as_it_was(
         ("connector.name", name.encode()),
         ("task.id", b"0"),
         ("stage", b"VALUE_CONVERTER"),
-        ("class.name", b"headgate.pipeline.converters.json.JsonConverter"),
+        ("class.name", b"org.apache.kafka.connect.json.JsonConverter"),
     ]
     rest = ["exception.class.name", "exception.message", "exception.stacktrace"]
     assert [key for key, _ in headers[10:]] == [PREFIX + each for each in rest]
-    assert header(letter, "exception.class.name") == "headgate.api.errors.DataError"
+    assert header(letter, "exception.class.name") == "org.apache.kafka.connect.errors.DataException"
     assert "Traceback" in header(letter, "exception.stacktrace")
     assert dead.partitions() == 1
     await_(lambda: committed(client, name) == 3, "the commit of all three")
     assert client.states(name) == ("RUNNING", ["RUNNING"])
     line = (
         f"Error encountered in task {name}-0. Executing stage 'VALUE_CONVERTER' with class "
-        "'headgate.pipeline.converters.json.JsonConverter', where consumed record is "
+        "'org.apache.kafka.connect.json.JsonConverter', where consumed record is "
         f"{{topic='{topic}', partition=0, offset=1, timestamp=1700000000123, timestampType=CreateTime}}. Data"
     )
     assert any(message.startswith(line) for message in caplog.messages)
@@ -346,8 +346,8 @@ def test_a_queue_that_cannot_be_made_fails_the_task(client: Client, dead: Dead, 
         client.create(f"{name}-{kind}", {**own, **config})
         trace = client.await_states(f"{name}-{kind}", "RUNNING", "FAILED")["tasks"][0]["trace"]
         assert f"Could not initialize dead letter queue with topic={dead.topic}" in trace
-
         assert "Set errors.deadletterqueue.topic.replication.factor to" in trace
+
 
 def test_no_offset_is_committed_before_its_dead_letter_is_acknowledged(
     client: Client, dead: Dead, producer: Producer, name: str, topic: str, tmp_path: Path

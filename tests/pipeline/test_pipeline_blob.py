@@ -193,7 +193,7 @@ def test_a_failure_comes_back_beside_the_results(output: Output) -> None:
     (failure,) = result.failures
     assert failure.record == ConsumedRecord("t", 3, 11, 1700000000001, "CreateTime", b"k", b"{", (("h", b"1"),))
     assert (failure.stage, failure.row) == (Stage.VALUE_CONVERTER, 1)
-    assert failure.plugin == "headgate.pipeline.converters.json.JsonConverter"
+    assert failure.plugin == "org.apache.kafka.connect.json.JsonConverter"
     assert "Traceback (most recent call last)" in "".join(failure.trace)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from headgate.api import ConfigError, ConnectError, DataError, RetriableError
 from headgate.model import TaskId
 from headgate.pipeline.dead_letter import DeadLetter
-from headgate.pipeline.failure import ConsumedRecord, Failure, PolledRecord, Stage
+from headgate.pipeline.failure import ConsumedRecord, Failure, PolledRecord, Stage, class_name
+from headgate.pipeline.tolerance import ToleranceExceeded
 
 pytestmark = pytest.mark.kip(298, "dead letter queue")
 
@@ -14,8 +16,8 @@ TASK = TaskId("orders", 2)
 RECORD = ConsumedRecord("t", 3, 17, 1700000000123, "CreateTime", b"k", b"\xff", (("h", b"1"), ("h", None)))
 
 
-def failure(record: ConsumedRecord | PolledRecord, message: str | None = "grün") -> Failure:
-    return Failure(Stage.VALUE_CONVERTER, "a.Converter", "b.Error", message, ("Traceback\n", "b.Error: grün\n"), record)
+def failure(record: ConsumedRecord | PolledRecord, message: str | None = "grün", error: str = "b.Error") -> Failure:
+    return Failure(Stage.VALUE_CONVERTER, "a.Converter", error, message, ("Traceback\n", "b.Error: grün\n"), record)
 
 
 @pytest.mark.parametrize("with_context", [False, True])
@@ -39,6 +41,22 @@ def test_the_ten_headers_in_apaches_order() -> None:
         ("__connect.errors.exception.message", "grün".encode()),
         ("__connect.errors.exception.stacktrace", "Traceback\nb.Error: grün\n".encode()),
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (DataError, b"org.apache.kafka.connect.errors.DataException"),
+        (RetriableError, b"org.apache.kafka.connect.errors.RetriableException"),
+        (ConnectError, b"org.apache.kafka.connect.errors.ConnectException"),
+        (ConfigError, b"org.apache.kafka.common.config.ConfigException"),
+        (ToleranceExceeded, b"headgate.pipeline.tolerance.ToleranceExceeded"),
+        (ValueError, b"builtins.ValueError"),
+    ],
+)
+def test_an_error_goes_by_apaches_name_if_it_has_one(error: type[Exception], name: bytes) -> None:
+    headers = dict(DeadLetter.of(failure(RECORD, error=class_name(error)), TASK, True).headers)
+    assert headers["__connect.errors.exception.class.name"] == name
 
 
 def test_an_error_without_message_has_none() -> None:

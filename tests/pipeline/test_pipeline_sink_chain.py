@@ -233,7 +233,7 @@ def test_a_bad_value_is_named_by_topic_partition_and_offset(output: Output) -> N
         (made.records if output is RECORDS else made.table)(consumed([b"1", b"{", b"2"]))
     assert str(raised.value).startswith(
         "Tolerance exceeded in error handler: stage 'VALUE_CONVERTER' with class "
-        "'headgate.pipeline.converters.json.JsonConverter', "
+        "'org.apache.kafka.connect.json.JsonConverter', "
         "where consumed record is {topic='t', partition=3, offset=11}: DataError: Converting byte[]"
     )
 

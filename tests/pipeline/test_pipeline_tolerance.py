@@ -19,7 +19,7 @@ pytestmark = pytest.mark.kip(298, "error handling in Connect")
 
 RECORD = ConsumedRecord("orders", 3, 17, 1700000000123, "CreateTime", b"k", b"v", (("h", b"1"), ("n", None)))
 PLACE = "{topic='orders', partition=3, offset=17}"
-STRING = "headgate.pipeline.converters.string.StringConverter"
+STRING = "org.apache.kafka.connect.storage.StringConverter"
 STAGES = [Stage.KEY_CONVERTER, Stage.VALUE_CONVERTER, Stage.HEADER_CONVERTER, Stage.TRANSFORMATION]
 
 
@@ -189,7 +189,9 @@ def test_another_record_or_operation_starts_its_own_retries(row: int, stage: Sta
         (PolledRecord("t", {}, {}, shown="SourceRecord{…}"), True, ", where source record is = SourceRecord{…}"),
     ],
 )
-def test_the_line_for_the_log_is_apaches_and_says_what_is_wrong(record: ConsumedRecord | PolledRecord, with_record: bool, where: str) -> None:
+def test_the_line_for_the_log_is_apaches_and_says_what_is_wrong(
+    record: ConsumedRecord | PolledRecord, with_record: bool, where: str
+) -> None:
     failure = Failure(Stage.TRANSFORMATION, "a.B", "c.D", "no", (), record)
     assert failure.report(TaskId("orders", 2), with_record) == (
         f"Error encountered in task orders-2. Executing stage 'TRANSFORMATION' with class 'a.B'{where}. D: no"

@@ -100,6 +100,7 @@ def test_validation_answers_200_even_with_errors(client: TestClient, herder: Fak
         ("Source", "FileStreamSource"),
         ("anything", None),
         ("Connector", "acme.MyConnectorConnector"),
+        ("acme.Source", "theirs.Source"),
     ],
 )
 def test_the_class_may_be_named_in_full_or_in_short(client: TestClient, plugin: str, included: str | None) -> None:

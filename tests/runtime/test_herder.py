@@ -16,6 +16,11 @@ class TestPluginConfig:
         assert names[-1] == "offsets.storage.topic"
         assert len(names) == len(set(names))
 
+    def test_the_version_that_is_there_is_the_default(self, world: World) -> None:
+        keys = {key.name: key for key in world.herder.plugin_config("ScriptedSink", None)}
+        assert keys["connector.plugin.version"].default == world.herder.plugins.find_connector("ScriptedSink").version
+        assert keys["key.converter.plugin.version"].default is None
+
     def test_a_sink_has_its_topics(self, world: World) -> None:
         assert "topics.regex" in [key.name for key in world.herder.plugin_config("ScriptedSink", None)]
 

@@ -12,6 +12,7 @@ import pytest
 from headgate import __version__
 from headgate.api import ConfigDef, Plugin, SinkConnector, SourceConnector, SourceTask, Transform
 from headgate.model import ConnectorType, PluginRef
+from headgate.pipeline.converters.json import JsonConverter
 from headgate.runtime.errors import PluginNotFound
 from headgate.runtime.plugins import PluginKind, Plugins
 
@@ -46,6 +47,10 @@ def write(path: Path, text: str) -> None:
 
 def discover(*folders: Path) -> Plugins:
     return Plugins.discover([str(folder) for folder in folders])
+
+
+def _both(name: str) -> list[str]:
+    return [f"{name}Key", f"{name}Value"] if name.endswith("$") else [name]
 
 
 class TestInstalled:
@@ -85,8 +90,48 @@ class TestInstalled:
     )
     def test_apaches_class_names_mean_ours(self, apache: str, kind: PluginKind) -> None:
         found = Plugins.discover()
-        assert found.find(apache, kind).name.startswith("headgate.")
-        assert found.find(apache, kind) is found.find(apache.rpartition(".")[2], kind)
+        ours = found.find(apache, kind)
+        assert (ours.name, ours.ref.module.partition(".")[0]) == (apache, "headgate")
+        assert found.find(str(ours.ref), kind) is ours
+        assert found.find(apache.rpartition(".")[2], kind) is ours
+
+    @pytest.mark.parametrize(
+        ("kind", "package", "names"),
+        [
+            (
+                PluginKind.TRANSFORMATION,
+                "org.apache.kafka.connect.transforms",
+                ["Cast$", "DropHeaders", "ExtractField$", "Filter", "Flatten$", "HeaderFrom$", "HoistField$",
+                 "InsertField$", "InsertHeader", "MaskField$", "RegexRouter", "ReplaceField$", "SetSchemaMetadata$",
+                 "TimestampConverter$", "TimestampRouter", "ValueToKey"],
+            ),
+            (
+                PluginKind.PREDICATE,
+                "org.apache.kafka.connect.transforms.predicates",
+                ["HasHeaderKey", "RecordIsTombstone", "TopicNameMatches"],
+            ),
+            (
+                PluginKind.CONVERTER,
+                "org.apache.kafka.connect.converters",
+                ["BooleanConverter", "ByteArrayConverter", "DoubleConverter", "FloatConverter", "IntegerConverter",
+                 "LongConverter", "ShortConverter"],
+            ),
+        ],
+    )  # fmt: skip
+    def test_all_that_apaches_workers_list_are_listed_by_the_same_names(
+        self, kind: PluginKind, package: str, names: list[str]
+    ) -> None:
+        theirs = {f"{package}.{name}" for each in names for name in _both(each)}
+        assert theirs <= {each.name for each in Plugins.discover().all if each.kind is kind}
+
+    def test_who_derives_from_a_plugin_goes_by_another_name(self) -> None:
+        class Mine(JsonConverter):
+            pass
+
+        found = Plugins([JsonConverter, Mine])
+        mine = found.find("Mine", PluginKind.CONVERTER)
+        assert mine.name == f"{__name__}.{Mine.__qualname__}"
+        assert found.find("org.apache.kafka.connect.json.JsonConverter", PluginKind.CONVERTER).cls is JsonConverter
 
     def entry_points(self, monkeypatch: pytest.MonkeyPatch, **targets: str) -> None:
         points = [metadata.EntryPoint(name, value, "headgate.plugins") for name, value in targets.items()]

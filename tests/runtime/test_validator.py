@@ -264,7 +264,7 @@ class TestClass:
             validate("Nobody")
         assert str(raised.value).startswith(
             "Failed to find any class that implements Connector and which name matches Nobody, available connectors"
-            " are: headgate.connectors.file_sink.FileStreamSinkConnector, "
+            " are: org.apache.kafka.connect.file.FileStreamSinkConnector, "
         )
 
     def test_another_kind_of_plugin_is_no_connector(self) -> None:
@@ -338,11 +338,48 @@ class TestVersion:
     def test_one_that_does_not_is_all_that_is_told(self, wanted: str, shown: str) -> None:
         infos = VALIDATOR.validate({"connector.class": "FileStreamSource", "connector.plugin.version": wanted})
         text = (
-            "Plugin headgate.connectors.file_source.FileStreamSourceConnector not found that matches the version range"
+            "Plugin org.apache.kafka.connect.file.FileStreamSourceConnector not found that matches the version range"
             f" {shown}, available versions: [{__version__}]"
         )
         assert errors(infos) == {"connector.class": [text], "connector.plugin.version": [text]}
         assert (infos.error_count, infos.groups, len(infos.configs)) == (2, ["Common"], 2)
+
+    def test_keys_describe_the_version_that_is_there(self) -> None:
+        infos = source(
+            transforms="t,u", transforms_t_type="Shout", transforms_u_type="Nobody", predicates="p",
+            predicates_p_type="IsLoud", predicates_p_from="3", value_converter="JsonConverter",
+        )  # fmt: skip
+        there = {
+            name: (info.key.default, info.value.value, info.value.recommended_values)
+            for info in infos.configs
+            if info.key and info.value and (name := info.value.name).endswith("plugin.version")
+        }
+        own = (__version__, __version__, [__version__])
+        assert there == {
+            **{f"{kind}.converter.plugin.version": own for kind in ("key", "value", "header")},
+            **{f"{prefix}.plugin.version": own for prefix in ("connector", "transforms.t", "predicates.p")},
+            "transforms.u.plugin.version": (None, None, []),
+        }
+
+    @pytest.mark.parametrize(
+        ("key", "name", "full"),
+        [
+            ("value.converter", "JsonConverter", "org.apache.kafka.connect.json.JsonConverter"),
+            ("transforms.t.type", "Shout", f"{Shout.__module__}.Shout"),
+            ("predicates.p.type", "IsLoud", f"{IsLoud.__module__}.IsLoud"),
+        ],
+    )
+    def test_one_that_does_not_fit_is_told_of_class_and_version(self, key: str, name: str, full: str) -> None:
+        version = f"{key.removesuffix('.type')}.plugin.version"
+        steps = {"transforms.t.type": "Shout", "predicates.p.type": "IsLoud", "predicates.p.from": "3"}
+        infos = source(transforms="t", predicates="p", **{**steps, key: name, version: "9.9"})
+        text = f"Plugin {full} not found that matches the version range [9.9,9.9], available versions: [{__version__}]"
+        assert errors(infos) == {key: [text], version: [text]}
+        assert infos.error_count == 2
+        assert entry(infos, key).value.value == full  # type: ignore[union-attr]
+
+    def test_a_version_of_the_workers_converter_is_not_looked_at(self) -> None:
+        assert source(**{"key.converter.plugin.version": "9.9"}).error_count == 0
 
     def test_numbers_are_compared_as_numbers(self) -> None:
         found = PLUGINS.find_connector("Picky")
@@ -501,13 +538,21 @@ class TestConverters:
 
     def test_the_workers_are_shown_where_the_connector_names_none(self) -> None:
         assert self.shown(source()) == {
-            "key.converter": "JsonConverter",
+            "key.converter": "org.apache.kafka.connect.json.JsonConverter",
             "key.converter.plugin.version": __version__,
             "value.converter": "org.apache.kafka.connect.storage.StringConverter",
             "value.converter.plugin.version": __version__,
             "header.converter": "org.apache.kafka.connect.storage.SimpleHeaderConverter",
             "header.converter.plugin.version": __version__,
         }
+
+    def test_the_workers_are_the_defaults(self) -> None:
+        infos = source(key_converter="StringConverter", header_converter="StringConverter")
+        defaults = [entry(infos, f"{kind}.converter").key.default for kind in ("key", "header")]  # type: ignore[union-attr]
+        assert defaults == [
+            "org.apache.kafka.connect.json.JsonConverter",
+            "org.apache.kafka.connect.storage.SimpleHeaderConverter",
+        ]
 
     def test_the_keys_of_one_that_the_connector_names_come_last(self) -> None:
         infos = source(value_converter="Counting", key_converter="Counting", header_converter="StringConverter")
@@ -556,10 +601,10 @@ class TestRecommendations:
         }
         assert any(name.endswith(".Shout") for name in recommended["transforms.s.type"])
         assert any(name.endswith(".IsLoud") for name in recommended["predicates.p.type"])
-        json, simple = (f"headgate.pipeline.converters.{each}" for each in ("json.JsonConverter", "simple_header"))
+        json = "org.apache.kafka.connect.json.JsonConverter"
         assert json in recommended["value.converter"]
         assert json in recommended["key.converter"]
-        assert any(name.startswith(simple) for name in recommended["header.converter"])
+        assert "org.apache.kafka.connect.storage.SimpleHeaderConverter" in recommended["header.converter"]
 
     def test_keys_of_a_transform_see_each_other_by_their_own_names(self, monkeypatch: pytest.MonkeyPatch) -> None:
         class Louder(Recommender):

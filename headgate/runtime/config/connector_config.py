@@ -32,6 +32,9 @@ from headgate.runtime.plugins import PluginKind
 
 NAME: Final = "name"
 CONNECTOR_CLASS: Final = "connector.class"
+VERSION: Final = ".plugin.version"
+"""Of the plugin whose key, or alias, stands before it."""
+CONNECTOR_VERSION: Final = f"connector{VERSION}"
 TOPICS: Final = "topics"
 TOPICS_REGEX: Final = "topics.regex"
 TASK_CLASS: Final = "task.class"
@@ -90,7 +93,7 @@ _COMMON: Final = ConfigDef(
         group="Common", order=1, width=Width.MEDIUM, display_name="Connector name"),
     Key(CONNECTOR_CLASS, STRING, importance=HIGH, doc="Class of the connector: full name, or its last part.",
         group="Common", order=2, width=Width.LONG, display_name="Connector class"),
-    Key("connector.plugin.version", STRING, None, None, MEDIUM, "Version, or range of versions, of the connector.",
+    Key(CONNECTOR_VERSION, STRING, None, None, MEDIUM, "Version, or range of versions, of the connector.",
         "Common", 3, Width.MEDIUM, "Connector version"),
     Key("tasks.max", INT, 1, at_least(1), HIGH, "Most tasks that this connector may run.",
         "Common", 4, Width.SHORT, "Tasks max"),
@@ -199,6 +202,16 @@ def steps(config: Mapping[str, str | None]) -> dict[str, PluginKind]:
         **{f"transforms.{alias}.": PluginKind.TRANSFORMATION for alias in aliases(config, "transforms")},
         **{f"predicates.{alias}.": PluginKind.PREDICATE for alias in aliases(config, "predicates")},
     }
+
+
+def classes(config: Mapping[str, str | None]) -> dict[str, PluginKind]:
+    """The keys that name a class: converters, transforms and predicates."""
+    return {**CONVERTERS, **{f"{prefix}type": kind for prefix, kind in steps(config).items()}}
+
+
+def version_of(key: str) -> str:
+    """The key of the version of a class that this one names."""
+    return key.removesuffix(".type") + VERSION
 
 
 def with_prefix(config: Mapping[str, str], prefix: str) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headgate.api.config import ConfigDef, ConfigValue, Key
@@ -50,15 +50,17 @@ class Validator:
         except ProviderFailed as error:
             raise BadRequest(str(error)) from error
         found = self._connector(config, resolved)
-        version = resolved.config.get("connector.plugin.version")
+        version = resolved.config.get(keys.CONNECTOR_VERSION)
         if version is not None and not _matches(version, found.version):
             return _wrong_version(config, found, version)
         return _without_secrets(self._validate(config, resolved.config, found), stored)
 
     def _validate(self, config: Mapping[str, str | None], given: Config, found: Found) -> ConfigInfos:
         connector = found.connector()
-        framework = keys.definition(found.connector_type) + self._steps(given)
+        framework = self._described(keys.definition(found.connector_type) + self._steps(given), found, given)
         values = {value.name: value for value in framework.validate(given)}
+        for each in (each for each in framework if each.name.endswith(keys.VERSION)):
+            values[each.name].recommended_values = [each.default] if each.default else []
         self._check_classes(values, given)
         self._check_guards(values, given)
         self._try_steps(values, given)
@@ -68,7 +70,6 @@ class Validator:
         if isinstance(connector, SourceConnector):
             enabled = self.clients is not None and self.clients.worker.exactly_once_sources
             exactly_once.check(connector, given, values, enabled)
-        self._show_worker_converters(values)
         # Keys that a transform or predicate says depend on others, and does not declare.
         undefined = [ConfigInfo(None, value) for name, value in values.items() if name not in framework]
         for key in (key for key, value in config.items() if value is None):
@@ -145,18 +146,37 @@ class Validator:
             if values[key].errors or not list(self._plugin_keys("", "", kind, {"type": config[key]}))
         ]
 
+    def _described(self, framework: ConfigDef, connector: Found, config: Config) -> ConfigDef:
+        """With defaults that this worker has: its converters, and the versions of the plugins in use."""
+        defaults: dict[str, str | None] = {keys.CONNECTOR_VERSION: connector.version}
+        for key, kind in keys.classes(config).items():
+            found = self._in_use(key, kind, config)
+            defaults[keys.version_of(key)] = found.version if found else None
+            if key in keys.CONVERTERS:
+                standard = self._in_use(key, kind, {})
+                defaults[key] = standard.name if standard else self.worker.get(key)
+        return ConfigDef(*(replace(key, default=defaults.get(key.name, key.default)) for key in framework))
+
+    def _in_use(self, key: str, kind: PluginKind, config: Config) -> Found | None:
+        """What the connector names, else the worker's."""
+        standard = SIMPLE_HEADER_CONVERTER if key == "header.converter" else ""
+        return self.plugins.get(config.get(key, self.worker.get(key) or standard), kind)
+
     def _check_classes(self, values: dict[str, ConfigValue], config: Config) -> None:
-        wanted = {**keys.CONVERTERS, **{f"{prefix}type": kind for prefix, kind in keys.steps(config).items()}}
-        for key, kind in wanted.items():
-            name = config.get(key)
+        for key, kind in keys.classes(config).items():
+            name, version = config.get(key), values[keys.version_of(key)]
             values[key].recommended_values = [each.name for each in self.plugins.all if each.kind is kind]
+            found = self._in_use(key, kind, config)
+            if found is not None:
+                values[key].value = found.name
             if name is None:
                 self._check_worker_converter(key, kind, values[key])
                 continue
-            found = self.plugins.get(name, kind)
             reason = f"Class {name} could not be found." if found is None else found.cls.unavailable()
             if reason is not None:
                 values[key].errors.append(str(ConfigError.invalid(key, name, reason)))
+            elif found is not None and version.value is not None and not _matches(version.value, found.version):
+                _add(version_error(found, version.value), values[key], version)
 
     def _check_worker_converter(self, key: str, kind: PluginKind, value: ConfigValue) -> None:
         """It stands in for the connector's: one that cannot be used is to be told now, and not by an executor."""
@@ -202,15 +222,6 @@ class Validator:
                     values[key].errors.append(str(ConfigError.invalid(key, config[key], reason)))
 
     # --- converters ---------------------------------------------------------------------------------------------------
-
-    def _show_worker_converters(self, values: dict[str, ConfigValue]) -> None:
-        for key, kind in keys.CONVERTERS.items():
-            shown = values[key]
-            if shown.value is None and not shown.errors:
-                shown.value = self.worker.get(key) or (SIMPLE_HEADER_CONVERTER if key == "header.converter" else None)
-            version = values[f"{key}.plugin.version"]
-            if version.value is None and shown.value and (found := self.plugins.get(shown.value, kind)):
-                version.value = found.version
 
     def _converter_keys(self, key: str, values: dict[str, ConfigValue], config: Config) -> Iterable[ConfigInfo]:
         """The keys of a converter that the connector itself names."""
@@ -347,5 +358,5 @@ def _wrong_version(config: Mapping[str, str | None], found: Found, wanted: str) 
         key: Key = framework[name]
         return ConfigInfo(key, ConfigValue(name, config.get(name), errors=[message]))
 
-    infos = [info(keys.CONNECTOR_CLASS), info("connector.plugin.version")]
+    infos = [info(keys.CONNECTOR_CLASS), info(keys.CONNECTOR_VERSION)]
     return ConfigInfos(str(config[keys.CONNECTOR_CLASS]), 2, ["Common"], infos)
