@@ -27,18 +27,22 @@ class Healths:
         known = dict(self.herder.watch.here)
         if flag(request, "forward", default=True):
             only = next(iter(statuses)) if len(statuses) == 1 else None
-            urls = {url for status in statuses.values() for url in self._others(status)}
-            for found in await asyncio.gather(*(self._ask(request, url, only) for url in sorted(urls))):
-                known |= found
+            others = dict(pair for status in statuses.values() for pair in self._others(status))
+            urls = sorted(set(others.values()))
+            for url, found in zip(
+                urls, await asyncio.gather(*(self._ask(request, url, only) for url in urls)), strict=True
+            ):
+                # What it says of tasks that it has not, it knows no better than we do.
+                known |= {task: health for task, health in found.items() if others.get(task) == url}
         return {name: _told(status, known) for name, status in statuses.items()}
 
-    def _others(self, status: ConnectorStatus) -> Iterable[str]:
-        """The workers that run its tasks."""
+    def _others(self, status: ConnectorStatus) -> Iterable[tuple[TaskId, str]]:
+        """Its tasks that other workers run, and where these are."""
         for task in status.tasks:
             running = task.status.state is State.RUNNING and task.status.health is not None
             url = self.herder.url_of(task.status.worker_id) if running else None
             if url is not None:
-                yield url
+                yield TaskId(status.name, task.id), url
 
     async def _ask(self, request: Request, url: str, only: str | None) -> dict[TaskId, Health]:
         path = "/connectors?expand=health" if only is None else f"/connectors/{encoded(only)}/status?"

@@ -1,5 +1,7 @@
-"""Verdicts: how a connector or a task fares, beside its state; pure. States are Kafka Connect's closed set, and RUNNING
-says no more than that a thread is there."""
+"""Verdicts: how a connector or a task fares, from its state and from what is known of it; pure.
+
+States are Kafka Connect's closed set, and RUNNING says no more than that a thread is there.
+"""
 
 from __future__ import annotations
 

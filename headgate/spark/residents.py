@@ -145,11 +145,10 @@ class Residents:
     def trouble(self, task: TaskId) -> str | None:
         """Why what the task has submitted is not done, if it is not only slow."""
         with self._condition:
-            if not any(blob.task == task for blob in self._submissions):
-                return None
-            if not self._session.ready:
+            waits = any(blob.task == task for blob in self._submissions)
+            if waits and not self._session.ready:
                 return f"{self._session.last_death or 'the Spark session has ended'}; it is started again"
-            return self._pool.trouble(task)
+            return self._pool.trouble(task) if waits else None
 
     def forget(self, task: TaskId) -> None:
         """The task has ended."""

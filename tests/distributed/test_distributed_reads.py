@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cluster_harness import Cluster, Faulty, Worker, await_, lines, sink_config, source_config
@@ -28,11 +29,38 @@ def test_all_workers_say_the_same(three: Cluster, faulty: Faulty, name: str, top
         "/",
     )
     for path in paths:
-        answers = [worker.call("GET", path, 200) for worker in three.workers]
+        answers = [without_health(worker.call("GET", path, 200)) for worker in three.workers]
         assert answers[0] == answers[1] == answers[2], path
         assert answers[0]
     for worker in three.workers:
         assert sorted(worker.call("GET", "/connectors", 200)) == sorted([name, f"{name}-out"])
+
+
+def without_health(answer: Any) -> Any:
+    """Figures are of the moment."""
+    if isinstance(answer, dict):
+        return {key: without_health(value) for key, value in answer.items() if key != "health"}
+    return [without_health(each) for each in answer] if isinstance(answer, list) else answer
+
+
+def test_any_worker_tells_how_a_task_fares_with_the_figures_of_whoever_has_it(
+    three: Cluster, faulty: Faulty, name: str
+) -> None:
+    faulty.create(tasks=2, count="5")
+    for worker in three.workers:
+        worker.await_states(name, "RUNNING", "RUNNING", "RUNNING")
+
+        def fares(path: str, worker: Worker = worker) -> list[Any]:
+            """Of both tasks; a rate is known to nobody but the worker that has the task."""
+            answer = worker.call("GET", path, 200)
+            found = answer[name]["health"] if name in answer else answer
+            return [(each["health"]["verdict"] in ("ok", "idle"), each["health"]["rate"]) for each in found["tasks"]]
+
+        for path in (f"/connectors/{name}/status", "/connectors?expand=health"):
+            await_(
+                lambda path=path: all(well and rate is not None for well, rate in fares(path)),  # type: ignore[misc]
+                f"{path} of {worker.url}",
+            )
 
 
 def test_the_broker_tells_every_worker_its_cluster(three: Cluster) -> None:

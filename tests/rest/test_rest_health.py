@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -109,6 +110,24 @@ def test_figures_are_asked_of_the_worker_that_has_the_task_once(here: Worker, th
     health = found["connector"]["health"] if "connector" in found else found["a"]["health"]
     assert (health["verdict"], health["lag"], health["rate"]) == ("retrying", 70, 0.5)
     assert len(there.seen) == 1
+
+
+@pytest.mark.process
+def test_who_is_asked_is_believed_of_its_own_tasks_alone(here: Worker, there: Worker) -> None:
+    """Both say something of both tasks: each knows its own, and of the other's what the topic says."""
+    own, others = status("there:8083"), status("elsewhere:8083")
+    both = replace(own, tasks=(*own.tasks, replace(others.tasks[0], id=1)))
+    figures = Health(Verdict.OK, SINCE, rate=0.5)
+    with worker() as elsewhere:
+        for each, task in ((there, 0), (elsewhere, 1)):
+            each.herder.statuses["a"] = both
+            each.herder.watch.here = {TaskId("a", task): figures}
+        here.herder.statuses["a"] = both
+        here.herder.urls["elsewhere:8083"] = elsewhere.url.rstrip("/")
+        found = here.ask("GET", "/connectors/a/status").json()
+        assert [task["health"]["rate"] for task in found["tasks"]] == [0.5, 0.5]
+        listed = here.ask("GET", "/connectors?expand=health").json()["a"]["health"]
+        assert [task["health"]["rate"] for task in listed["tasks"]] == [0.5, 0.5]
 
 
 @pytest.mark.process

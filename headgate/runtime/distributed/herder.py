@@ -193,16 +193,10 @@ class DistributedHerder(Herder):
         """Returns when who does what is not about to change. Raises Rebalancing."""
         try:
             async with asyncio.timeout(_PENDING_S):
-                while self._is_pending():
+                while self.member.pending:
                     await asyncio.sleep(_LOOK_S)
         except TimeoutError:
             raise Rebalancing from None
-
-    def _is_pending(self) -> bool:
-        """Whether there is a rebalance to come, or to be carried out here: it was asked for, or will be, once what the
-        config topic says is carried out, or once somebody has given up what this leader takes away."""
-        unsettled = self.membership.rebalancing or not self.member.settled.is_set() or self.config_reconciler.behind
-        return unsettled or (self.membership.is_leader and self.leader.takes_away)
 
     # --- configs ------------------------------------------------------------------------------------------------------
 

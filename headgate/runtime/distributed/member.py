@@ -68,6 +68,14 @@ class GroupMember:
         counts, protocol = (len(given.connectors), len(given.tasks)), place.protocol.name.lower()
         return GroupFigures(*counts, place.rebalancing, place.generation, place.leader_url, protocol, self._rebalances)
 
+    @property
+    def pending(self) -> bool:
+        """Whether there is a rebalance to come, or to be carried out here: it was asked for, or will be, once what the
+        config topic says is carried out, or once somebody has given up what this leader takes away."""
+        place = self._membership()
+        unsettled = place.rebalancing or not self.settled.is_set() or self._reconciler.behind
+        return unsettled or (place.is_leader and self._leader.takes_away)
+
     def rebalance(self, offset: int) -> None:
         """Asks for one, unless the last one knew the config topic up to `offset` already."""
         last = None if self._joined is None else self._joined.assignment
