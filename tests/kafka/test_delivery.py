@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from headgate.api import ConnectError
 from headgate.dev.broker import Broker
+from headgate.kafka.native.calls import Message
 from headgate.kafka.native.delivery import Delivery, Refused
 from headgate.pipeline.batch import PRODUCED
 from headgate.tasks.source.refusals import RecordRefused
@@ -179,10 +180,9 @@ def test_a_record_that_is_refused_before_it_is_sent_is_an_error(topic: str, deli
 
 def test_a_record_that_the_broker_refuses_is_an_error(small: str, delivery: Callable[..., Delivery]) -> None:
     sender = delivery()
-    sender.send(_table(small, [{"value": b"x" * 5000, "key": b"k"}]))
     reason = "Unrecoverable exception from producer send callback: Broker: Message size too large, record of 5001 bytes"
     with pytest.raises(ConnectError, match=f"{reason} for topic {small}"):
-        sender.flush(10)
+        sender.send(_table(small, [{"value": b"x" * 5000, "key": b"k"}]))
 
 
 @pytest.mark.parametrize("idempotent", ["true", "false"])
@@ -196,9 +196,7 @@ def test_only_what_is_too_large_itself_is_refused_and_its_neighbours_arrive_in_o
         for number in range(500)
     ]
     refused: list[Refused] = []
-    # It lingers until it is flushed: on a busy machine a group may otherwise go as two batches, and the second be taken
-    # while the first is refused.
-    sender = delivery(refused.append, **{"enable.idempotence": idempotent, "linger.ms": "500"})
+    sender = delivery(refused.append, **{"enable.idempotence": idempotent})
     sender.send(_table(small, rows))
     assert sender.flush(30)
     assert sorted(each.message.number for each in refused) == sorted(large)
@@ -212,6 +210,38 @@ def test_only_what_is_too_large_itself_is_refused_and_its_neighbours_arrive_in_o
         by_partition[message.partition()].append(int(message.value().split(b",")[0]))
     for partition, found in by_partition.items():
         assert found == 2 * [number for number in range(partition, 500, 2) if number not in large]
+
+
+@pytest.mark.parametrize("idempotent", ["true", "false"])
+def test_a_topic_that_takes_little_is_never_sent_too_much_and_gets_everything_in_order(
+    broker: Broker,
+    small: str,
+    delivery: Callable[..., Delivery],
+    idempotent: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A batch that is refused is sent again, behind those that went after it; so there must be none."""
+    returned: list[Message] = []
+    header = {"key": "h", "value": b"x" * 90}  # they count, too
+    sender = delivery(**{"enable.idempotence": idempotent, "linger.ms": "0"})
+    monkeypatch.setattr(sender, "_returned", returned.append)
+    for first in range(0, 400, 50):
+        rows = [{"value": b"%d" % n, "partition": 0, "headers": [header]} for n in range(first, first + 50)]
+        sender.send(_table(small, rows))
+    assert sender.flush(30)
+    assert returned == []
+    assert [int(message.value()) for message in _read(broker, small, 400)] == list(range(400))
+
+
+def test_a_topic_that_its_first_record_makes_is_asked_when_it_is_there(unique: Callable[[str], str]) -> None:
+    topic = unique("made")
+    with Broker(properties={"message.max.bytes": "1000"}) as broker:
+        sender = Delivery({"bootstrap.servers": broker.bootstrap, "linger.ms": "0"}, lambda: True, _fail)
+        sender.send(_table(topic, [{"value": b"%d" % n + b"x" * 90, "partition": 0} for n in range(300)]))
+        assert sender.flush(30)
+        sender.close()
+        found = [message.value().rstrip(b"x") for message in _read(broker, topic, 300)]
+    assert found == [b"%d" % n for n in range(300)]
 
 
 def test_a_refused_record_is_told_with_all_that_it_has(small: str, delivery: Callable[..., Delivery]) -> None:
@@ -300,14 +330,13 @@ def test_a_topic_that_is_not_there_and_is_not_made(unique: Callable[[str], str])
     assert all("Unknown topic" in each.reason for each in refused)
 
 
-def test_what_on_refused_raises_comes_out_of_flush(small: str, delivery: Callable[..., Delivery]) -> None:
+def test_what_on_refused_raises_comes_out_of_the_call(small: str, delivery: Callable[..., Delivery]) -> None:
     def enough(refused: Refused) -> None:
         raise ZeroDivisionError(refused.message.number)
 
     sender = delivery(enough)
-    sender.send(_table(small, [{"value": b"x" * 2000, "partition": 0}, {"value": b"x" * 2000, "partition": 0}]))
     with pytest.raises(ZeroDivisionError, match="0"):
-        sender.flush(10)
+        sender.send(_table(small, [{"value": b"x" * 2000, "partition": 0}, {"value": b"x" * 2000, "partition": 0}]))
 
 
 def test_what_does_not_arrive_is_not_said_to_have(unused_tcp_port: int) -> None:

@@ -42,6 +42,19 @@ def test_only_one_that_goes_alone_is_refused() -> None:
     assert accepted == [0, 1, 2, 5, 6, 7, 8, 9]
 
 
+def test_what_the_broker_says_is_the_limit_whatever_goes_alone() -> None:
+    oversize = Oversize()
+    oversize.learn("t", 1000)
+    assert oversize.takes(message(0, 1001))
+    assert oversize.returned == ("t",)
+    assert not oversize.takes(oversize.group()[0])
+    assert oversize.limit("t") == 1000
+    for number in (1, 2):
+        assert oversize.takes(message(number, 400))  # then it takes less by now
+    assert len(oversize.group()) == 1
+    assert oversize.limit("t") == 400
+
+
 def test_any_sizes_and_topics() -> None:
     lot = random.Random(7)
     for _ in range(50):

@@ -124,6 +124,15 @@ _FUNCTIONS: Final[Mapping[str, tuple[Any, tuple[Any, ...]]]] = {
     "rd_kafka_AdminOptions_new": (c_void_p, (c_void_p, c_int)),
     "rd_kafka_AdminOptions_set_request_timeout": (c_int, (c_void_p, c_int, c_char_p, c_size_t)),
     "rd_kafka_AdminOptions_destroy": (None, (c_void_p,)),
+    "rd_kafka_ConfigResource_new": (c_void_p, (c_int, c_char_p)),
+    "rd_kafka_ConfigResource_destroy": (None, (c_void_p,)),
+    "rd_kafka_ConfigResource_error": (c_int, (c_void_p,)),
+    "rd_kafka_ConfigResource_configs": (POINTER(c_void_p), (c_void_p, POINTER(c_size_t))),
+    "rd_kafka_ConfigEntry_name": (c_char_p, (c_void_p,)),
+    "rd_kafka_ConfigEntry_value": (c_char_p, (c_void_p,)),
+    "rd_kafka_DescribeConfigs": (None, (c_void_p, POINTER(c_void_p), c_size_t, c_void_p, c_void_p)),
+    "rd_kafka_event_DescribeConfigs_result": (c_void_p, (c_void_p,)),
+    "rd_kafka_DescribeConfigs_result_resources": (POINTER(c_void_p), (c_void_p, POINTER(c_size_t))),
     "rd_kafka_DeleteConsumerGroupOffsets_new": (c_void_p, (c_char_p, c_void_p)),
     "rd_kafka_DeleteConsumerGroupOffsets_destroy": (None, (c_void_p,)),
     "rd_kafka_DeleteConsumerGroupOffsets": (None, (c_void_p, POINTER(c_void_p), c_size_t, c_void_p, c_void_p)),
@@ -219,12 +228,13 @@ class Message(NamedTuple):
     @property
     def size(self) -> int:
         """About what it takes in a batch."""
-        headers = sum(len(name) + len(value or b"") for name, value in self.headers)
+        headers = sum(HEADER_OVERHEAD + len(name.encode()) + len(value or b"") for name, value in self.headers)
         return RECORD_OVERHEAD + len(self.key or b"") + len(self.value or b"") + headers
 
 
 RECORD_OVERHEAD: Final = 70
 """What a record takes besides its bytes; the head of its batch is counted with it."""
+HEADER_OVERHEAD: Final = 10
 
 
 def error_of(message: int) -> int:

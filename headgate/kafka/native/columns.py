@@ -56,9 +56,17 @@ def places(values: pa.Array) -> tuple[Numbers, Numbers]:
 
 
 def fitting(rows: pa.RecordBatch, limit: int) -> int:
-    """How many of the first rows have no more than so many bytes together; at least one. Headers do not count."""
+    """How many of the first rows have no more than so many bytes together; at least one."""
     sizes = places(rows.column("value"))[1] + places(column(rows, "key"))[1] + np.uint64(native.RECORD_OVERHEAD)
+    headers = column(rows, "headers")
+    if headers.null_count < len(headers):
+        sizes = sizes + np.fromiter(map(_size, headers.to_pylist()), np.uint64)
     return max(1, int(np.searchsorted(np.cumsum(sizes), limit, side="right")))
+
+
+def _size(headers: Sequence[dict[str, Any]] | None) -> int:
+    each_size = (len(each["key"].encode()) + len(each["value"] or b"") for each in headers or ())
+    return sum(native.HEADER_OVERHEAD + size for size in each_size)
 
 
 def slices(table: pa.Table, limit: Callable[[str], int | None]) -> Iterator[tuple[str, pa.RecordBatch, bool]]:

@@ -14,6 +14,7 @@ from headgate.kafka.native.calls import Message
 from headgate.kafka.native.columns import Arguments, address, column, slices
 from headgate.kafka.native.oversize import Oversize
 from headgate.kafka.native.rows import QUEUE_FULL, rows_of
+from headgate.kafka.native.topic_settings import settings_of
 from headgate.kafka.settings import QUIET, ClientKind, translate
 from headgate.kafka.statistics import traced
 from headgate.log import Complaints
@@ -28,6 +29,15 @@ _FAST: Final = {"queue.buffering.max.messages": 1_000_000, "linger.ms": 5, "sock
 _PURGED: Final = (-152, -151)
 _TOO_LARGE: Final = 10
 _INVALID_TOPIC: Final = 17
+_UNKNOWN_TOPIC: Final = 3
+_LARGEST: Final = 1_000_000
+"""Most bytes of a batch, unless settings say less."""
+_ASK_S: Final = 3.0
+_SILENCE: Final = 0
+_SILENCE_S: Final = 10.0
+"""Who has not answered is asked nothing for so long: what is sent goes into the queue meanwhile."""
+_TRIES: Final = 2
+"""How often a topic that is not there is asked for its limit: before its first record, and after it."""
 _OF_THE_RECORD: Final = frozenset({_TOO_LARGE, _INVALID_TOPIC, 3, 29, 87, -188, -190})
 """What librdkafka may have against a record before it is sent: its size, its form, a topic or a partition that is not
 there or not allowed. The Java client tells these to the send callback, too; all else is the producer's own trouble."""
@@ -61,7 +71,10 @@ class Delivery:
         events = native.EVENT_DELIVERY | native.EVENT_ERROR
         self._handle = native.new_producer(settings, self._traced.sockets.install, events=events)
         self._queue = self._calls.rd_kafka_queue_get_main(self._handle)
+        self._largest = min(int(settings.get(key, _LARGEST)) for key in ("batch.size", "message.max.bytes"))
         self._topics: dict[str, int] = {}
+        self._asked: dict[str, int] = {}
+        self._ask_after = 0.0
         self._may_go_on = may_go_on
         self._on_refused = on_refused
         self._refused: deque[Refused] = deque()
@@ -75,11 +88,35 @@ class Delivery:
 
     def send(self, table: pa.Table) -> None:
         """Hands all rows to the producer, in order; waits where its queue is full."""
-        for topic, rows, limited in slices(table, self._oversize.limit):
+        for topic, rows, limited in slices(table, self._limit):
             self._send_rows(topic, rows)
             if limited:
                 self._settle()  # before the next: so no batch has more than these rows
         self._look()
+
+    def _limit(self, topic: str) -> int | None:
+        """The most bytes of this topic at a time; None: as much as goes into a batch. The topic is asked before
+        anything is sent: what is refused arrives behind what was under way with it. One that is not there yet is made
+        for its first record, which goes alone."""
+        asked = self._asked.get(topic, 0)
+        if asked < _TRIES and time.monotonic() >= self._ask_after:
+            told = self._learn(topic)
+            if told == _UNKNOWN_TOPIC:
+                self._asked[topic] = asked + 1
+                return self._oversize.limit(topic) if asked else 1
+            if told != _SILENCE:
+                self._asked[topic] = _TRIES
+        return self._oversize.limit(topic)
+
+    def _learn(self, topic: str) -> dict[str, str] | int:
+        told = settings_of(self._handle, topic, _ASK_S, self._may_go_on)
+        if told == _SILENCE:
+            self._ask_after = time.monotonic() + _SILENCE_S
+        elif isinstance(told, dict):
+            most = int(told.get("max.message.bytes", self._largest))
+            if most < self._largest:
+                self._oversize.learn(topic, most)
+        return told
 
     def _send_rows(self, topic: str, batch: pa.RecordBatch) -> None:
         handle = self._topic(topic)
@@ -204,6 +241,8 @@ class Delivery:
                 # With events, the library's flush only wakes up what lingers; what failed is served above.
                 self._calls.rd_kafka_flush(self._handle, int(min(left, 0.1) * 1000))
             elif self._oversize:
+                for topic in self._oversize.returned:
+                    self._learn(topic)  # it takes less than it did, or could not be asked before
                 self._send_again(self._oversize.group())
             else:
                 return True

@@ -26,6 +26,15 @@ class Oversize:
         """The most bytes of this topic to be sent at a time; None: the broker has taken all so far."""
         return self._limits.get(topic)
 
+    def learn(self, topic: str, most: int) -> None:
+        """The broker says that it takes no larger batch of this topic."""
+        self._limits[topic] = most
+
+    @property
+    def returned(self) -> tuple[str, ...]:
+        """Topics that something came back of since the last group."""
+        return tuple(self._returned)
+
     def takes(self, message: Message) -> bool:
         """Takes what the broker refused for its size; False: it went alone, so it will not do any better."""
         if message.number == self._alone:
@@ -37,7 +46,8 @@ class Oversize:
         """The next to be sent, all of one topic. Nothing else may be under way: what comes back was in this group."""
         for topic, messages in self._returned.items():
             half = sum(message.size for message in messages) // 2
-            self._limits[topic] = min(self._limits.get(topic, half), half)
+            if len(messages) > 1 or topic not in self._limits:  # one alone says nothing of what others are together
+                self._limits[topic] = min(self._limits.get(topic, half), half)
             kept = self._waiting.get(topic, ())
             self._waiting[topic] = deque(sorted([*messages, *kept], key=lambda message: message.number))
         self._returned.clear()
