@@ -221,7 +221,7 @@ def test_where_two_lengths_are_told_nothing_can_hide_behind_the_body(wire: Wire,
         (PUT + CHUNKED + b"nine\r\n", 400),
         (PUT + CHUNKED + b"2\r\n{}x", 400),
         (PUT + b"Transfer-Encoding: gzip, chunked\r\n\r\n", 501),
-        # Refused with the last byte: what is unread when a connection ends makes it a reset, which may overtake the answer.
+        # Refused with the last byte: what is left unread makes the end a reset, which may overtake the answer.
         ((GET + b"X: ").ljust(16 * 1024 + 1, b"y"), 431),
     ],
     ids=["words", "tls", "no host", "two hosts", "blank", "nul", "utf-8", "negative", "two lengths", "no size",
