@@ -256,6 +256,10 @@ class Delivery:
         """Rows that Kafka has not acknowledged, and of which nobody was told that it refused them."""
         return self.outstanding + len(self._oversize) + len(self._refused)
 
+    def trouble(self, since: float) -> str | None:
+        """What its brokers were last complained about after that moment of the monotonic clock. From any thread."""
+        return self._complaints.since(since)
+
     def close(self) -> None:
         """Forgets what was not acknowledged: its offsets are not committed either. May be repeated."""
         if not self._handle:

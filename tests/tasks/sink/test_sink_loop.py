@@ -216,8 +216,6 @@ def test_a_task_that_refuses_at_the_end_has_committed_nothing() -> None:
     assert bench.journal[-3:] == [("close", [P0]), ("stop",), ("leave group",)]
 
 
-def test_offsets_wait_for_dead_letters() -> None:
-    errors = errors_config(tolerance="all", deadletterqueue_topic_name="dead")
 def commit_after_each_put(bench: SinkBench) -> None:
     bench.on_put = [lambda _: bench.context.request_commit()] * 20
 
@@ -258,6 +256,8 @@ def test_a_stop_ends_such_a_pause() -> None:
     assert bench.puts == [values(P0, 0, 5)]
 
 
+def test_offsets_wait_for_dead_letters() -> None:
+    errors = errors_config(tolerance="all", deadletterqueue_topic_name="dead")
     bench = SinkBench({P0: 5}, steps=[fails_on("0:3")], errors=errors)
     bench.letters.slow = True
     bench.then(bench.control.stop)
