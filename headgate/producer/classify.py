@@ -6,6 +6,8 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Final
 
+from confluent_kafka import KafkaError
+
 from headgate.producer import codes
 from headgate.producer import errors as e
 from headgate.producer.errors import NO_RECORDS, FailedRecords, FailureType, KafkaErrorInfo, Operation
@@ -142,7 +144,7 @@ def needs_new_handle(stored: KafkaErrorInfo | None, failed_codes: Set[int], fail
 def _telling(info: KafkaErrorInfo, situation: Situation) -> KafkaErrorInfo:
     """Of an error that only says that records failed, the failure of the first record."""
     first = situation.first_failure
-    vague = info.code in codes.SYMPTOMS or (info.code == codes.TIMED_OUT and info.requires_abort)
+    vague = info.code in codes.SYMPTOMS or (info.code == KafkaError._TIMED_OUT and info.requires_abort)
     if first is None or info.fatal or not vague:
         return info
     return KafkaErrorInfo(first.code, first.name, first.text, requires_abort=True)
@@ -157,7 +159,7 @@ def _kind(info: KafkaErrorInfo, situation: Situation, produced: bool) -> type[Ba
     if kind is e.TransactionAbortableError:
         if info.fatal and code not in codes.FATAL_ONLY_TO_LIBRDKAFKA:
             return codes.meaning(code).fatal
-        if operation in _REPEATABLE and (waiting or (code == codes.TIMED_OUT and not info.requires_abort)):
+        if operation in _REPEATABLE and (waiting or (code == KafkaError._TIMED_OUT and not info.requires_abort)):
             return _REPEATABLE[operation]
         return _ABORTABLE_IN.get(operation, kind)
     # What librdkafka retried in vain while it waited for its producer id; the exceptions are in the table by name.

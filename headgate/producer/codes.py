@@ -48,57 +48,31 @@ _BAD_CALL: Final = Meaning(e.ProducerStateError, None, {Operation.CREATE: e.Inva
 UNEXPECTED: Final = Meaning(e.TransactionStateError)
 """Of all that is not in the table: KIP-691 says fatal, where librdkafka would say abortable."""
 
-# The names of librdkafka's own codes, where the code below needs them.
-MSG_TIMED_OUT: Final = -192
-UNKNOWN_PARTITION: Final = -190
-UNKNOWN_TOPIC: Final = -188
-INVALID_ARG: Final = -186
-TIMED_OUT: Final = -185
-QUEUE_FULL: Final = -184
-SSL: Final = -181
-PREV_IN_PROGRESS: Final = -177
-CONFLICT: Final = -173
-STATE: Final = -172
-AUTHENTICATION: Final = -169
-TIMED_OUT_QUEUE: Final = -166
-PURGE_QUEUE: Final = -152
-PURGE_INFLIGHT: Final = -151
-FATAL: Final = -150
-INCONSISTENT: Final = -149
-FENCED: Final = -144
-
-UNKNOWN_SERVER_ERROR: Final = -1
-OUT_OF_ORDER_SEQUENCE_NUMBER: Final = 45
-DUPLICATE_SEQUENCE_NUMBER: Final = 46
-INVALID_PRODUCER_EPOCH: Final = 47
-INVALID_TXN_STATE: Final = 48
-INVALID_PRODUCER_ID_MAPPING: Final = 49
-UNKNOWN_PRODUCER_ID: Final = 59
-
 TABLE: Final[dict[int, Meaning]] = {
     # librdkafka's own
     0: Meaning(e.ProtocolBugError, None),
     # A response that cannot be read, one without a body for instance. Where a leader answers records so, they are lost.
     **_rows(Meaning(e.ProtocolBugError, UNDELIVERED, produced=_ABORTABLE), -199, -155),
-    **_rows(Meaning(_ABORTABLE, UNDELIVERED), -197, -195, -193, -187, SSL, -146),
-    **_rows(Meaning(_ABORTABLE, UNDELIVERED), MSG_TIMED_OUT, TIMED_OUT_QUEUE, TIMED_OUT, QUEUE_FULL),
-    **_rows(Meaning(_ABORTABLE, REJECTED), UNKNOWN_PARTITION, UNKNOWN_TOPIC),
+    **_rows(Meaning(_ABORTABLE, UNDELIVERED), -197, -195, -193, -187, KafkaError._SSL, -146),
+    **_rows(Meaning(_ABORTABLE, UNDELIVERED), KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT_QUEUE),
+    **_rows(Meaning(_ABORTABLE, UNDELIVERED), KafkaError._TIMED_OUT, KafkaError._QUEUE_FULL),
+    **_rows(Meaning(_ABORTABLE, REJECTED), KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC),
     # In a send it is the record (an empty topic); in send_offsets the offsets would be missing from the transaction.
-    INVALID_ARG: Meaning(
+    KafkaError._INVALID_ARG: Meaning(
         _BAD_CALL.error,
         REJECTED,
         {**_BAD_CALL.elsewhere, Operation.SEND: _ABORTABLE, Operation.SEND_OFFSETS: _ABORTABLE},
         produced=_ABORTABLE,
     ),
-    **_rows(_BAD_CALL, -145, PREV_IN_PROGRESS, CONFLICT, STATE),
-    AUTHENTICATION: Meaning(e.AuthenticationError),
+    **_rows(_BAD_CALL, -145, KafkaError._PREV_IN_PROGRESS, KafkaError._CONFLICT, KafkaError._STATE),
+    KafkaError._AUTHENTICATION: Meaning(e.AuthenticationError),
     -165: Meaning(e.UnsupportedFeatureError),
     -163: Meaning(KeyboardInterrupt, None),
-    **_rows(Meaning(_ABORTABLE), PURGE_QUEUE, PURGE_INFLIGHT, INCONSISTENT),
-    FATAL: Meaning(e.FatalProducerError),
+    **_rows(Meaning(_ABORTABLE), KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._INCONSISTENT),
+    KafkaError._FATAL: Meaning(e.FatalProducerError),
     -148: Meaning(e.TransactionStateError, UNDELIVERED),
     # Kafka's
-    UNKNOWN_SERVER_ERROR: Meaning(e.TransactionStateError, UNDELIVERED, produced=_ABORTABLE),
+    KafkaError.UNKNOWN: Meaning(e.TransactionStateError, UNDELIVERED, produced=_ABORTABLE),
     **_rows(Meaning(_ABORTABLE, UNDELIVERED), 2, 3, 5, 6, 7, 8, 9, 13, 19, 20, 56, 74, 75, 100, 103),
     **_rows(Meaning(_ABORTABLE), 14, 15, 16, 51, 88, 89),
     **_rows(Meaning(_ABORTABLE, REJECTED), 10, 17, 18, 21, 32, 44, 76, 87),
@@ -110,30 +84,34 @@ TABLE: Final[dict[int, Meaning]] = {
     53: Meaning(e.TransactionalIdAuthorizationError),
     **_rows(Meaning(e.AuthenticationError), 33, 34, 58),
     **_rows(Meaning(e.UnsupportedFeatureError), 35, 43, 50),
-    **_rows(Meaning(_ABORTABLE, UNDELIVERED), OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID),
+    **_rows(Meaning(_ABORTABLE, UNDELIVERED), KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, KafkaError.UNKNOWN_PRODUCER_ID),
     # librdkafka takes it for what it is, a record that is there already; so do we, see DELIVERED.
-    DUPLICATE_SEQUENCE_NUMBER: Meaning(e.ProtocolBugError, None),
-    **_rows(Meaning(e.ProducerFencedError), FENCED, INVALID_PRODUCER_EPOCH, 90),
-    INVALID_TXN_STATE: Meaning(e.TransactionStateError),
-    INVALID_PRODUCER_ID_MAPPING: Meaning(_ABORTABLE, fatal=e.TransactionStateError),
+    KafkaError.DUPLICATE_SEQUENCE_NUMBER: Meaning(e.ProtocolBugError, None),
+    **_rows(Meaning(e.ProducerFencedError), KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, 90),
+    KafkaError.INVALID_TXN_STATE: Meaning(e.TransactionStateError),
+    KafkaError.INVALID_PRODUCER_ID_MAPPING: Meaning(_ABORTABLE, fatal=e.TransactionStateError),
     **_rows(Meaning(e.TransactionStateError), 52, 105),
     120: Meaning(_ABORTABLE),
 }
 
-DELIVERED: Final = frozenset({DUPLICATE_SEQUENCE_NUMBER})
+DELIVERED: Final = frozenset({KafkaError.DUPLICATE_SEQUENCE_NUMBER})
 """Codes of a delivery report that are no failure."""
-PURGED: Final = frozenset({PURGE_QUEUE, PURGE_INFLIGHT})
-SYMPTOMS: Final = PURGED | {FATAL, INCONSISTENT}
+PURGED: Final = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+SYMPTOMS: Final = PURGED | {KafkaError._FATAL, KafkaError._INCONSISTENT}
 """They tell that something went wrong, not what: the real error is stored elsewhere."""
-AUTHENTICATION_HINTS: Final = frozenset({AUTHENTICATION, SSL, 33, 34, 58})
+AUTHENTICATION_HINTS: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL, 33, 34, 58})
 """A call that waits for the broker meanwhile only ever says that it timed out."""
-OWN_EPOCH: Final = frozenset({FENCED, INVALID_PRODUCER_EPOCH})
+OWN_EPOCH: Final = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 """Fenced by somebody else, or by the coordinator because the transaction was open for too long."""
-REPAIRED_BY_A_NEW_HANDLE: Final = frozenset({OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_ID_MAPPING})
+REPAIRED_BY_A_NEW_HANDLE: Final = frozenset(
+    {KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, KafkaError.INVALID_PRODUCER_ID_MAPPING}
+)
 """After them librdkafka cannot go on; a new handle with the same id can."""
-FATAL_ONLY_TO_LIBRDKAFKA: Final = frozenset({OUT_OF_ORDER_SEQUENCE_NUMBER})
+FATAL_ONLY_TO_LIBRDKAFKA: Final = frozenset({KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER})
 """It calls the leader's word fatal; KIP-691 says abortable, and a new handle goes on."""
-REPAIRED_BY_ABORT: Final = frozenset({UNKNOWN_PRODUCER_ID, MSG_TIMED_OUT, TIMED_OUT_QUEUE})
+REPAIRED_BY_ABORT: Final = frozenset(
+    {KafkaError.UNKNOWN_PRODUCER_ID, KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT_QUEUE}
+)
 """Failures of records after which librdkafka itself begins a new epoch."""
 
 _KAFKA_NAMES: Final = {

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from headgate.producer import codes
 from headgate.producer.classify import Situation, classify
@@ -58,7 +58,7 @@ class Handle:
             fault = KafkaFault(info_of(error.args[0]))
         except SystemError as error:
             # Fatal errors are raised by the library's error callback; it loses them when a report comes after them.
-            fault = KafkaFault(codes.info(codes.FATAL, str(error), fatal=True))
+            fault = KafkaFault(codes.info(KafkaError._FATAL, str(error), fatal=True))
         raise fault
 
     def serve(self, seconds: float = 0.0) -> None:
@@ -94,7 +94,7 @@ class Handle:
     def promoted(self, fault: KafkaFault) -> KafkaFault:
         """For a time-out, the reason, if the broker refused our login meanwhile."""
         login = self.hints.refused_login
-        if login is None or fault.info.fatal or fault.info.requires_abort or fault.info.code != codes.TIMED_OUT:
+        if login is None or fault.info.fatal or fault.info.requires_abort or fault.info.code != KafkaError._TIMED_OUT:
             return fault
         return KafkaFault(login)
 

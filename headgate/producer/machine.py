@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn
 
+from confluent_kafka import KafkaError
+
 from headgate.producer import codes
 from headgate.producer.classify import Situation, as_commit_failed, build, classify, needs_new_handle
 from headgate.producer.errors import (
@@ -35,7 +37,7 @@ _OFTEN: Final = 1024
 _ABORT_TRIES: Final = 2
 _ANSWERS_S: Final = 2.0
 _UNDER_WAY: Final = (State.IN_TRANSACTION, State.COMMITTING)
-_VAGUE: Final = codes.SYMPTOMS | {codes.STATE, codes.CONFLICT}
+_VAGUE: Final = codes.SYMPTOMS | {KafkaError._STATE, KafkaError._CONFLICT}
 """They may hide an error that librdkafka has stored."""
 
 
@@ -151,7 +153,7 @@ class Machine:
 
     def _fail_for_records(self, operation: Operation) -> NoReturn:
         """Records of this transaction failed. librdkafka may have taken it worse than that, so it is asked first."""
-        inconsistent = codes.info(codes.INCONSISTENT, "records were not delivered")
+        inconsistent = codes.info(KafkaError._INCONSISTENT, "records were not delivered")
         self._fail(self._handle.stored() or self._handle.reports.first or inconsistent, operation)
 
     def _raise(self, error: BaseException) -> NoReturn:
@@ -207,7 +209,7 @@ class Machine:
         if self._plain is not None and self._plain.fault is not None:
             self._fail(self._plain.fault, operation)
         if not done:
-            waiting = codes.info(codes.TIMED_OUT, "records are still under way")
+            waiting = codes.info(KafkaError._TIMED_OUT, "records are still under way")
             self._fail(self._handle.promoted(KafkaFault(waiting)).info, operation)
 
     # --- the end of a transaction -------------------------------------------------------------------------------------
@@ -223,7 +225,7 @@ class Machine:
         self._interrupted = False
         if fault is None:
             self._handle.hints.forget()
-        elif interrupted and fault.info.code == codes.STATE:
+        elif interrupted and fault.info.code == KafkaError._STATE:
             return None  # it had finished when somebody's exception hid it
         return fault
 
@@ -272,7 +274,7 @@ class Machine:
     def _unless_repaired(self, info: KafkaErrorInfo) -> None:
         """librdkafka cannot abort. A new handle can, unless it must not, or would hide that the broker committed."""
         error = classify(info, self._situation(Operation.ABORT))
-        unknown = info.code == codes.INVALID_TXN_STATE
+        unknown = info.code == KafkaError.INVALID_TXN_STATE
         if not (unknown or isinstance(error, TransactionAbortableError)):
             self._raise(error)
         if self._ending:
@@ -297,7 +299,7 @@ class Machine:
         else:
             ours, why = unasked, "nobody says that the id is still ours after this time: see still_mine"
         if not ours:
-            lost, situation = codes.info(codes.FENCED, why), self._situation(Operation.INIT)
+            lost, situation = codes.info(KafkaError._FENCED, why), self._situation(Operation.INIT)
             self._raise(build(ProducerFencedError, lost, situation, codes.TRANSACTION))
 
     def _renew(self) -> None:
@@ -327,7 +329,7 @@ class Machine:
         try:
             self._replace(time.monotonic() + self._settings.limits.init)
         except OperationTimeoutError:
-            lost = codes.info(codes.TIMED_OUT, "another native producer was not ready in time")
+            lost = codes.info(KafkaError._TIMED_OUT, "another native producer was not ready in time")
             self._raise(build(TransactionAbortableError, lost, self._situation(Operation.SEND), codes.UNDELIVERED))
         self._begin()
         self._produce = self._handle.native.produce

@@ -55,11 +55,11 @@ class Plain:
                 if time.monotonic() < deadline:
                     self._ended.wait(_ROOM_S)
                     continue
-                info = codes.info(codes.QUEUE_FULL, "no room in the queue")
+                info = codes.info(KafkaError._QUEUE_FULL, "no room in the queue")
             except KafkaException as error:
                 info = info_of(error.args[0])
             break
-        if info.fatal or info.code == codes.FATAL:
+        if info.fatal or info.code == KafkaError._FATAL:
             raise KafkaFault(self.fault or info)
         refused = Message(topic=topic, partition=partition, key=key, value=value, error=KafkaError(info.code))
         self._settle(future, tell, info, refused)

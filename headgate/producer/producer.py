@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, Final, NoReturn, Self
 
-from confluent_kafka import KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from headgate.producer import codes
 from headgate.producer.bulk import Bulk, RowRefused
@@ -31,7 +31,9 @@ from headgate.producer.watchdog import Overrun, within
 
 _RESETTABLE: Final = (GroupFencedError, TransactionTimedOutError, TransactionStateError)
 _ROOM_S: Final = 0.05
-_NOT_OF_THE_RECORD: Final = frozenset({codes.STATE, codes.CONFLICT, codes.PREV_IN_PROGRESS, codes.FATAL, codes.FENCED})
+_NOT_OF_THE_RECORD: Final = frozenset(
+    {KafkaError._STATE, KafkaError._CONFLICT, KafkaError._PREV_IN_PROGRESS, KafkaError._FATAL, KafkaError._FENCED}
+)
 
 
 class TransactionalProducer(Machine):
@@ -158,7 +160,7 @@ class TransactionalProducer(Machine):
                 self._fail(fault.info, Operation.SEND_OFFSETS)
             except Overrun as overrun:
                 handle.broken = True
-                lost = codes.info(codes.TIMED_OUT, str(overrun))
+                lost = codes.info(KafkaError._TIMED_OUT, str(overrun))
                 situation = self._situation(Operation.SEND_OFFSETS)
                 self._raise(build(TransactionStateError, lost, situation, codes.TRANSACTION))
             except (TypeError, ValueError):
@@ -166,7 +168,7 @@ class TransactionalProducer(Machine):
             except BaseException:
                 # Ctrl-C while it goes on: nobody may ask this handle for anything else.
                 handle.broken = True
-                lost = codes.info(codes.TIMED_OUT, "interrupted")
+                lost = codes.info(KafkaError._TIMED_OUT, "interrupted")
                 self._keep(
                     build(TransactionAbortableError, lost, self._situation(Operation.SEND_OFFSETS), codes.TRANSACTION)
                 )
@@ -310,7 +312,7 @@ class TransactionalProducer(Machine):
         return self._fail(info, Operation.SEND)
 
     def _no_room(self) -> KafkaErrorInfo:
-        return codes.info(codes.QUEUE_FULL, f"no room in the queue for {self._settings.limits.block:g} s")
+        return codes.info(KafkaError._QUEUE_FULL, f"no room in the queue for {self._settings.limits.block:g} s")
 
     def _send_again(self, error: Exception, arguments: tuple[Any, ...]) -> None:
         """The library did not take a record: for want of room it is sent again, for anything else the transaction is
