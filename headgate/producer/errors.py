@@ -30,7 +30,7 @@ from typing import Any, Final
 
 
 class Operation(StrEnum):
-    """The call in which an error came to light."""
+    """A call, as the one in which an error came to light; to create a producer is one, too."""
 
     CREATE = "create"
     INIT = "init"
@@ -41,6 +41,7 @@ class Operation(StrEnum):
     COMMIT = "commit"
     ABORT = "abort"
     CLOSE = "close"
+    RESET = "reset"
 
 
 class FailureType(Enum):

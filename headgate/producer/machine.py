@@ -29,7 +29,7 @@ from headgate.producer.errors import (
 from headgate.producer.handle import Handle, MakeNative
 from headgate.producer.plain import Plain
 from headgate.producer.settings import Settings
-from headgate.producer.states import CALLS, Answer, Call, Event, State, step
+from headgate.producer.states import CALLS, Answer, Event, State, step
 
 _EAGER: Final = 16
 """So many sends of a transaction look each for failures of those before; later ones now and then."""
@@ -83,7 +83,7 @@ class Machine:
     # --- may this call be made ----------------------------------------------------------------------------------------
 
     @contextmanager
-    def _call(self, call: Call) -> Iterator[None]:
+    def _call(self, call: Operation) -> Iterator[None]:
         self._allow(call)
         if not self._busy.acquire(blocking=False):
             raise ProducerStateError(f"{call.value}: another call of this producer is under way")
@@ -92,7 +92,7 @@ class Machine:
         finally:
             self._busy.release()
 
-    def _allow(self, call: Call) -> None:
+    def _allow(self, call: Operation) -> None:
         if self._forked():
             raise ProducerStateError("this producer belongs to another process: make one after the fork")
         answer = CALLS[self._state, call]
@@ -104,7 +104,7 @@ class Machine:
             raise ProducerStateError(f"{call.value} is not allowed in state {self._state.name}")
         error = self._error
         assert error is not None
-        if call is Call.COMMIT and isinstance(error, TransactionAbortableError):
+        if call is Operation.COMMIT and isinstance(error, TransactionAbortableError):
             error = as_commit_failed(error)
         raise error.with_traceback(None)
 

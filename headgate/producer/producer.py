@@ -26,7 +26,7 @@ from headgate.producer.errors import (
 )
 from headgate.producer.machine import Machine
 from headgate.producer.reports import OnDelivery, info_of
-from headgate.producer.states import Call, Event, State
+from headgate.producer.states import Event, State
 from headgate.producer.watchdog import Overrun, within
 
 _RESETTABLE: Final = (GroupFencedError, TransactionTimedOutError, TransactionStateError)
@@ -63,7 +63,7 @@ class TransactionalProducer(Machine):
     def init(self, timeout: float | None = None) -> None:
         """Takes the transactional id: fences its last owner and ends what that left open. Call it before reading any
         position. After OperationTimeoutError it may be repeated."""
-        with self._call(Call.INIT):
+        with self._call(Operation.INIT):
             try:
                 self._initialise(self._deadline(timeout, self._settings.limits.init))
             except OperationTimeoutError:
@@ -74,7 +74,7 @@ class TransactionalProducer(Machine):
     def begin(self) -> None:
         """Begins a transaction. Asks nothing of the broker, except after a commit that had timed out: then it may raise
         OperationTimeoutError, and be repeated."""
-        with self._call(Call.BEGIN):
+        with self._call(Operation.BEGIN):
             if self._stale or self._fresh:
                 self._replace(time.monotonic() + self._settings.limits.init)
             self._begin()
@@ -120,7 +120,7 @@ class TransactionalProducer(Machine):
     def send_all(self, bulk: Bulk) -> None:
         """Sends many records of a transaction as `send` does one: in order, and the first that cannot be sent raises
         and costs the transaction. What `bulk` must be is up to the native producer."""
-        with self._call(Call.SEND):
+        with self._call(Operation.SEND):
             if self._plain is not None:
                 raise ProducerStateError("send_all is for transactions")
             self._sent += 1
@@ -139,7 +139,7 @@ class TransactionalProducer(Machine):
     ) -> None:
         """Makes a consumer's positions part of the transaction: next offsets to read, and the consumer's
         `consumer_group_metadata()` of this moment. Whatever it raises costs the transaction, wrong types apart."""
-        with self._call(Call.SEND_OFFSETS):
+        with self._call(Operation.SEND_OFFSETS):
             if not all(isinstance(each, TopicPartition) for each in offsets):
                 raise TypeError("send_offsets takes TopicPartitions")
             wanted = [each for each in offsets if each.offset >= 0]
@@ -177,7 +177,7 @@ class TransactionalProducer(Machine):
     def flush(self, timeout: float | None = None) -> int:
         """Waits until every record sent so far is answered for, and returns 0. Raises OperationTimeoutError if that
         takes longer, and, in a transaction, what made a record fail."""
-        with self._call(Call.FLUSH):
+        with self._call(Operation.FLUSH):
             self._deliver(self._deadline(timeout, self._settings.limits.finish), Operation.FLUSH)
         return 0
 
@@ -185,7 +185,7 @@ class TransactionalProducer(Machine):
         """Returns only if everything sent since `begin` is committed, offsets included.
 
         CommitFailedError: abort and go on. CommitTimeoutError: call it again; nothing else is possible but close."""
-        with self._call(Call.COMMIT):
+        with self._call(Operation.COMMIT):
             deadline = self._deadline(timeout, self._settings.limits.finish)
             self._step(Event.COMMIT_STARTED)
             if not self._ending:
@@ -205,7 +205,7 @@ class TransactionalProducer(Machine):
     def abort(self, timeout: float | None = None) -> None:
         """Drops the transaction; afterwards the next one can begin. May need a new native producer for that, see
         `still_mine`. After OperationTimeoutError it may be repeated."""
-        with self._call(Call.ABORT):
+        with self._call(Operation.ABORT):
             deadline = self._deadline(timeout, self._settings.limits.finish)
             again = self._state is State.ABORTING
             self._step(Event.ABORT_STARTED)
@@ -223,7 +223,7 @@ class TransactionalProducer(Machine):
         """After GroupFencedError, TransactionTimedOutError or TransactionStateError: the same object as it was before
         `init`. ProducerFencedError if `still_mine` says no; so also without one when the transaction was open for
         longer than its time-out. After any other fatal error it raises that again."""
-        with self._call(Call.RESET):
+        with self._call(Operation.RESET):
             if self._state is State.UNINITIALISED:
                 return
             error = self._error
@@ -280,7 +280,7 @@ class TransactionalProducer(Machine):
     ) -> Future[Message] | None:
         """A send with a callback, without transactions, or in a state in which it may not be."""
         at = -1 if partition is None else partition
-        self._allow(Call.SEND)
+        self._allow(Operation.SEND)
         if self._plain is not None:
             if self._plain.fault is not None:
                 self._fail(self._plain.fault, Operation.SEND)

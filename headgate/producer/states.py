@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final
 
+from headgate.producer.errors import Operation
+
 
 class State(Enum):
     """In the order of the columns below."""
@@ -24,18 +26,6 @@ class State(Enum):
     CLOSED = auto()
     WITHOUT_TRANSACTIONS = auto()
     """No transactional id: records are sent one by one, at least once."""
-
-
-class Call(Enum):
-    INIT = "init"
-    BEGIN = "begin"
-    SEND = "send"
-    SEND_OFFSETS = "send_offsets"
-    FLUSH = "flush"
-    COMMIT = "commit"
-    ABORT = "abort"
-    CLOSE = "close"
-    RESET = "reset"
 
 
 class Answer(Enum):
@@ -72,23 +62,23 @@ _OK, _BUG, _GONE = Answer.ALLOWED, Answer.MISUSE, Answer.CLOSED
 _LOST, _DEAD = Answer.ABORTABLE, Answer.FATAL
 
 # fmt: off
-_ROWS: Final[Mapping[Call, tuple[Answer, ...]]] = {
-    #                   uninit. init.. ready  in txn committ aborti abort. fatal  closed plain
-    Call.INIT:         (_OK,   _OK,   _BUG,  _BUG,  _BUG,  _BUG,  _BUG,  _DEAD, _GONE, _BUG),
-    Call.BEGIN:        (_BUG,  _BUG,  _OK,   _BUG,  _BUG,  _BUG,  _LOST, _DEAD, _GONE, _BUG),
-    Call.SEND:         (_BUG,  _BUG,  _BUG,  _OK,   _BUG,  _BUG,  _LOST, _DEAD, _GONE, _OK),
-    Call.SEND_OFFSETS: (_BUG,  _BUG,  _BUG,  _OK,   _BUG,  _BUG,  _LOST, _DEAD, _GONE, _BUG),
-    Call.FLUSH:        (_OK,   _OK,   _OK,   _OK,   _OK,   _OK,   _LOST, _DEAD, _GONE, _OK),
-    Call.COMMIT:       (_BUG,  _BUG,  _BUG,  _OK,   _OK,   _BUG,  _LOST, _DEAD, _GONE, _BUG),
+_ROWS: Final[Mapping[Operation, tuple[Answer, ...]]] = {
+    #                        uninit. init.. ready  in txn committ aborti abort. fatal  closed plain
+    Operation.INIT:         (_OK,   _OK,   _BUG,  _BUG,  _BUG,  _BUG,  _BUG,  _DEAD, _GONE, _BUG),
+    Operation.BEGIN:        (_BUG,  _BUG,  _OK,   _BUG,  _BUG,  _BUG,  _LOST, _DEAD, _GONE, _BUG),
+    Operation.SEND:         (_BUG,  _BUG,  _BUG,  _OK,   _BUG,  _BUG,  _LOST, _DEAD, _GONE, _OK),
+    Operation.SEND_OFFSETS: (_BUG,  _BUG,  _BUG,  _OK,   _BUG,  _BUG,  _LOST, _DEAD, _GONE, _BUG),
+    Operation.FLUSH:        (_OK,   _OK,   _OK,   _OK,   _OK,   _OK,   _LOST, _DEAD, _GONE, _OK),
+    Operation.COMMIT:       (_BUG,  _BUG,  _BUG,  _OK,   _OK,   _BUG,  _LOST, _DEAD, _GONE, _BUG),
     # Never after a commit: the broker may have committed.
-    Call.ABORT:        (_BUG,  _BUG,  _BUG,  _OK,   _BUG,  _OK,   _OK,   _DEAD, _GONE, _BUG),
-    Call.CLOSE:        (_OK,   _OK,   _OK,   _OK,   _OK,   _OK,   _OK,   _OK,   _OK,   _OK),
+    Operation.ABORT:        (_BUG,  _BUG,  _BUG,  _OK,   _BUG,  _OK,   _OK,   _DEAD, _GONE, _BUG),
+    Operation.CLOSE:        (_OK,   _OK,   _OK,   _OK,   _OK,   _OK,   _OK,   _OK,   _OK,   _OK),
     # Of a fatal error it is allowed only for some; the producer knows which.
-    Call.RESET:        (_OK,   _BUG,  _BUG,  _BUG,  _BUG,  _BUG,  _BUG,  _OK,   _GONE, _BUG),
+    Operation.RESET:        (_OK,   _BUG,  _BUG,  _BUG,  _BUG,  _BUG,  _BUG,  _OK,   _GONE, _BUG),
 }
 # fmt: on
 
-CALLS: Final[Mapping[tuple[State, Call], Answer]] = {
+CALLS: Final[Mapping[tuple[State, Operation], Answer]] = {
     (state, call): answer for call, answers in _ROWS.items() for state, answer in zip(State, answers, strict=True)
 }
 

@@ -32,6 +32,7 @@ from headgate.model import (
 from headgate.pipeline.batch import Produced, produced, slim
 from headgate.producer.errors import (
     FatalProducerError,
+    Operation,
     OperationTimeoutError,
     ProducerClosedError,
     ProducerError,
@@ -39,7 +40,7 @@ from headgate.producer.errors import (
     TransactionAbortableError,
     TransactionStateError,
 )
-from headgate.producer.states import CALLS, Answer, Call, Event, State, step
+from headgate.producer.states import CALLS, Answer, Event, State, step
 from headgate.tasks.control import Control
 from headgate.tasks.ports import Ports, RefusedRecord
 from headgate.tasks.reporter import Reporter
@@ -268,7 +269,7 @@ class TransactionalSender(Scripted):
         self.config = config
         return self
 
-    def _do(self, call: Call, before: Event | None = None) -> None:
+    def _do(self, call: Operation, before: Event | None = None) -> None:
         answer = CALLS[self.state, call]
         if answer is Answer.CLOSED:
             raise ProducerClosedError(call.value)
@@ -288,12 +289,12 @@ class TransactionalSender(Scripted):
                 self._settled = True
             raise
         except OperationTimeoutError:
-            if call is Call.INIT:
+            if call is Operation.INIT:
                 self.state = State.INITIALISING
             raise
 
     def init(self, seconds: float) -> None:
-        self._do(Call.INIT)
+        self._do(Operation.INIT)
         self._drop()
         self.state = State.READY
 
@@ -302,33 +303,33 @@ class TransactionalSender(Scripted):
         self.state = State.UNINITIALISED
 
     def begin(self) -> None:
-        self._do(Call.BEGIN)
+        self._do(Operation.BEGIN)
         self.state = State.IN_TRANSACTION
 
     def send_table(self, table: pa.Table, settle: Callable[[], None]) -> None:
         values = [value for _, value in _rows(table)]
         for piece in [[each] for each in values] if self.one_by_one else [values]:
-            self._do(Call.SEND)
+            self._do(Operation.SEND)
             self._values += piece
             if self.one_by_one:
                 settle()
 
     def send(self, topic: str, value: bytes | None, key: bytes | None) -> None:
-        self._do(Call.SEND)
+        self._do(Operation.SEND)
         assert topic == OFFSETS_TOPIC
         assert key is not None
         assert value is not None
         self._entries.append((key, value))
 
     def send_offsets(self, offsets: Mapping[TopicPartition, int], group_metadata: Any) -> None:
-        self._do(Call.SEND_OFFSETS)
+        self._do(Operation.SEND_OFFSETS)
         self._consumed.append((offsets, group_metadata))
 
     def flush(self, seconds: float) -> None:
-        self._do(Call.FLUSH)
+        self._do(Operation.FLUSH)
 
     def commit(self, seconds: float) -> None:
-        self._do(Call.COMMIT, Event.COMMIT_STARTED)
+        self._do(Operation.COMMIT, Event.COMMIT_STARTED)
         self._commit()
         self.state = State.READY
 
@@ -340,7 +341,7 @@ class TransactionalSender(Scripted):
         self._drop()
 
     def abort(self, seconds: float) -> None:
-        self._do(Call.ABORT, Event.ABORT_STARTED)
+        self._do(Operation.ABORT, Event.ABORT_STARTED)
         if self._settled:
             self.state = State.FATAL_ERROR
             raise TransactionStateError("abort: it was committed")
