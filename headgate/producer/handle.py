@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -14,7 +15,7 @@ from headgate.producer.classify import Situation, classify
 from headgate.producer.errors import KafkaErrorInfo, KafkaFault, Operation
 from headgate.producer.reports import Hints, Reports, info_of
 from headgate.producer.settings import ONLY_FAILURES, Settings
-from headgate.producer.watchdog import Overrun, aside, within
+from headgate.producer.watchdog import Overrun, within
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +132,7 @@ class Handle:
         """Lets go of it without waiting."""
         self.reports.dropping = True
         if not self.broken:
-            aside(self._drop, "producer-abandoned")
+            threading.Thread(target=self._drop, name="producer-abandoned", daemon=True).start()
 
     def _drop(self) -> None:
         """Forgets what was not sent, tells its callbacks, and destroys the native producer. Its own close would wait

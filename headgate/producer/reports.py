@@ -45,8 +45,6 @@ class Reports:
 
     def __init__(self, transactional_id: str | None) -> None:
         self._transactional_id = transactional_id
-        self.callback_errors = 0
-        """Callbacks of the user that raised."""
         self.begin()
 
     def begin(self) -> None:
@@ -82,7 +80,6 @@ class Reports:
         try:
             callback(error, message)
         except Exception:
-            self.callback_errors += 1
             log.exception("A delivery callback raised; the transaction does not depend on it")
 
     def _note(self, error: KafkaError, message: Message) -> ProduceFailedError | None:

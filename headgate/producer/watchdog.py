@@ -32,8 +32,3 @@ def within(seconds: float, work: Callable[[], T], name: str) -> T:
     if not results:
         raise Overrun(f"{name} did not come back within {seconds:g} s")
     return results[0]
-
-
-def aside(work: Callable[[], object], name: str) -> None:
-    """Calls `work` in a daemon thread, and does not wait for it."""
-    threading.Thread(target=work, name=name, daemon=True).start()
