@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 _LAG_KNOWN_S: Final = 15.0
@@ -90,23 +90,6 @@ class ErrorMetrics:
     last_error_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class TaskProgress:
-    """What a task has got done, as it was a moment ago. Times are in milliseconds since 1970."""
-
-    active: int
-    """Records that it has taken and that are not done: not acknowledged by Kafka, or not put."""
-    rate: float
-    """Records done, per second."""
-    last_record_ms: int | None
-    """When Kafka acknowledged a record of a source last, or a sink took one; None: never yet."""
-    last_commit_ms: int | None
-    lag: int | None
-    """Of a sink, where it is known."""
-    errors: ErrorMetrics
-    commit_failures: int
-
-
 @dataclass
 class Activity:
     """The call that a task is in, and what is in its way. A reader sees it a moment late."""
@@ -159,8 +142,6 @@ class TaskMetrics:
     commit_ms: Window = field(default_factory=Window)
     commits: int = 0
     commit_failures: int = 0
-    last_commit: float | None = None
-    """By the monotonic clock."""
     errors: ErrorMetrics = field(default_factory=ErrorMetrics)
     created: float = field(default_factory=time.monotonic)
     paused_s: float = 0.0
@@ -187,17 +168,11 @@ class TaskMetrics:
 
     def committed(self, started: float, ok: bool) -> None:
         """A commit that began at `started` (monotonic) has ended."""
-        now = time.monotonic()
-        self.commit_ms.add((now - started) * 1000)
+        self.commit_ms.add((time.monotonic() - started) * 1000)
         if ok:
             self.commits += 1
-            self.last_commit = now
         else:
             self.commit_failures += 1
-
-    def _progress(self, done: Meter, active: int, lag: int | None = None) -> TaskProgress:
-        times = since_1970(done.last), since_1970(self.last_commit)
-        return TaskProgress(active, done.rate, *times, lag, replace(self.errors), self.commit_failures)
 
 
 @dataclass
@@ -220,9 +195,6 @@ class SourceMetrics(TaskMetrics):
         """Polled, not yet acknowledged by Kafka."""
         return self.taken - self.passed + self.unacknowledged
 
-    def progress(self) -> TaskProgress:
-        return self._progress(self.written, self.active)
-
 
 @dataclass
 class SinkMetrics(TaskMetrics):
@@ -244,9 +216,6 @@ class SinkMetrics(TaskMetrics):
 
     def see_lag(self, lag: int | None) -> None:
         self._lag, self._lag_seen = lag, time.monotonic()
-
-    def progress(self) -> TaskProgress:
-        return self._progress(self.sent, self.active, self.lag)
 
 
 def since_1970(moment: float | None) -> int | None:

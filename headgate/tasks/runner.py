@@ -91,21 +91,22 @@ class TaskThread:
         self._engine.cancel(self._spec.id)
 
     def facts(self) -> TaskFacts:
-        control, activity, progress = self._control, self._metrics.activity, self._metrics.progress()
-        self._busy_since = (self._busy_since or time.monotonic()) if progress.active else None
+        control, metrics, activity = self._control, self._metrics, self._metrics.activity
+        done, lag = (metrics.sent, metrics.lag) if isinstance(metrics, SinkMetrics) else (metrics.written, None)
+        self._busy_since = (self._busy_since or time.monotonic()) if metrics.active else None
         # A task that sees that it shall pause says so; one that sees that it shall stop ends.
-        deaf = control.stopping or (control.paused and not self._metrics.paused)
+        deaf = control.stopping or (control.paused and not metrics.paused)
         trouble = activity.trouble
         return TaskFacts(
             doing=activity.call,
             doing_since_ms=since_1970(activity.since) or 0,
             trouble=trouble,
             last_error=activity.last_error,
-            last_progress_ms=progress.last_record_ms,
+            last_progress_ms=since_1970(done.last),
             under_way_since_ms=since_1970(self._busy_since),
             asked_ms=since_1970(control.asked) if deaf else None,
-            lag=progress.lag,
-            rate=progress.rate,
+            lag=lag,
+            rate=done.rate,
         )
 
     def when_ended(self, callback: Callable[[], None]) -> None:
