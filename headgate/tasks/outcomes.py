@@ -42,10 +42,10 @@ class Outcomes:
             if rest is None:
                 return
             if rest.attempts == 1:
-                began = self._clock.now()
+                began = self._clock()
             self._reporter.retried()
             self._pause(rest.delay_ms / 1000)
-            blob = rest.blob((self._clock.now() - began) * 1000)
+            blob = rest.blob((self._clock() - began) * 1000)
             packed = result_of(self._engine.submit(self._task, [blob]), self._control)[0]
             first += rest.row
 

@@ -308,14 +308,8 @@ class TopicAdmin(Protocol):
 # --- all of it --------------------------------------------------------------------------------------------------------
 
 
-class Clock(Protocol):
-    def now(self) -> float:
-        """Seconds that only go forward."""
-
-
-class MonotonicClock:
-    def now(self) -> float:
-        return time.monotonic()
+Clock = Callable[[], float]
+"""Seconds that only go forward."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,4 +326,4 @@ class Ports:
     letters: Callable[[Config, str, Callable[[], bool]], Letters]
     """With its name, and whether it may go on."""
     topics: Callable[[Config, AskAgain], TopicAdmin]
-    clock: Clock = MonotonicClock()  # noqa: RUF009
+    clock: Clock = time.monotonic

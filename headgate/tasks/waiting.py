@@ -45,8 +45,8 @@ def insist(ask: Callable[[], Future[T]], engine: Engine, control: Control) -> T:
 
 def sit_out(seconds: float, control: Control, clock: Clock, meanwhile: Callable[[], None] | None = None) -> None:
     """Waits before something is tried again. Raises Stopped as soon as the task is asked to stop."""
-    until = clock.now() + seconds
-    while (left := until - clock.now()) > 0:
+    until = clock() + seconds
+    while (left := until - clock()) > 0:
         if not control.wait(min(left, _LOOK_S)):
             raise Stopped("asked to stop before something was to be tried again")
         if meanwhile is not None:

@@ -81,7 +81,7 @@ class Clock:
     def __init__(self, start: float = 1000.0) -> None:
         self._now = start
 
-    def now(self) -> float:
+    def __call__(self) -> float:
         return self._now
 
     def move(self, seconds: float) -> None:

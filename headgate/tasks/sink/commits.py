@@ -49,22 +49,18 @@ class Commits:
     _error: Exception | None = None
 
     def __post_init__(self) -> None:
-        self._next = self._clock.now() + self._spec.flush_interval_ms / 1000
+        self._next = self._clock() + self._spec.flush_interval_ms / 1000
 
     @property
     def due(self) -> bool:
-        return self._clock.now() >= self._next
-
-    @property
-    def due_in(self) -> float:
-        return max(self._next - self._clock.now(), 0.0)
+        return self._clock() >= self._next
 
     def commit(self, state: SinkState, closing: Collection[TopicPartition] = ()) -> tuple[SinkState, bool]:
         """Commits what was put and what the task allows. What Kafka does not take is tried again at the next interval.
 
         False when the task refused: what was put since it let offsets pass comes again, from there or from where the
         task says that it is. Partitions that are `closing` come again to whoever has them next."""
-        began = self._clock.now()
+        began = self._clock()
         self._next = began + self._spec.flush_interval_ms / 1000
         # What the task wants to get again is not done.
         current = {**state.positions, **self._context.wished}

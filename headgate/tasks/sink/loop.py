@@ -172,7 +172,7 @@ class SinkLoop:
             self._finish()
         self._grant()
         full = fetched is not None and len(fetched) >= self._most
-        if self._clock.now() >= self._next_lag or full:
+        if self._clock() >= self._next_lag or full:
             self._look_behind(ask=fetched is None and idle)
         if self._commits.due or self._context.take_commit_request():
             self._finish_all()
@@ -276,13 +276,13 @@ class SinkLoop:
     def _keep_alive(self) -> None:
         """While nothing is fetched, others still want to know how far behind the task is."""
         self._consumer.keep_alive()
-        if self._clock.now() >= self._next_lag:
+        if self._clock() >= self._next_lag:
             self._see_lag(ask=True)
 
     def _see_lag(self, ask: bool) -> int:
         """As far as it is known. Records that come tell it; without them only the broker does, if it is there."""
         lag = self._consumer.lag(self.state.positions, ask=ask)
-        self._next_lag = self._clock.now() + (_LAG_EVERY_S if ask else _LAG_BUSY_S)
+        self._next_lag = self._clock() + (_LAG_EVERY_S if ask else _LAG_BUSY_S)
         self._metrics.see_lag(lag)
         self._metrics.partitions = len(self.state.positions)
         return lag or 0
@@ -308,7 +308,7 @@ class SinkLoop:
     def _read(self, ranges: Ranges, shelf: Shelf | None) -> None:
         total = sum(end - start for start, end in ranges.values())
         log.info("Far behind: the executors read %d records", total)
-        began = self._clock.now()
+        began = self._clock()
         most = catch_up.most_records(self._record_bytes, bool(self._statements))
         pieces = catch_up.read(self._ranges, ranges, most, shelf, self._control, self._keep_alive)
         try:
@@ -325,7 +325,7 @@ class SinkLoop:
             log.warning("The executors' reading was lost, the consumer goes on: %s", error)
             self._engine.ready(lambda: self._control.stopping)
             return
-        log.info("Caught up with %d records in %.1f s", total, self._clock.now() - began)
+        log.info("Caught up with %d records in %.1f s", total, self._clock() - began)
 
     def _take_range(self, content: Any, ranges: Ranges, shelf: Shelf | None) -> bool:
         """Puts what the executors read; False when what they read ahead does not come next: the task is paused or

@@ -64,7 +64,7 @@ class Puts:
         """The same again after RetriableError, or when the engine of a frame has died, until it goes, or the task is
         asked to stop, or partitions go."""
         while True:
-            began = self._clock.now()
+            began = self._clock()
             activity = self._metrics.activity
             activity.enter(_PUT)
             try:
@@ -85,5 +85,5 @@ class Puts:
                     raise
                 log.warning("put() is tried again when there is a new session: %s", explained)
                 self._engine.ready(lambda: self._control.stopping)
-        self._metrics.put_ms.add((self._clock.now() - began) * 1000)
+        self._metrics.put_ms.add((self._clock() - began) * 1000)
         self._metrics.sent.add(count)

@@ -50,7 +50,7 @@ class AtLeastOnce:
         self._refusals = Refusals(self._reporter)
         self._sender = self._ports.sender(self._spec.producer, self._may_go_on, self._refusals)
         self._metrics.activity.witnesses["Kafka"] = self._unheard
-        self._next_commit = self._clock.now() + self._spec.flush_interval_ms / 1000
+        self._next_commit = self._clock() + self._spec.flush_interval_ms / 1000
 
     def add(self, made: Made) -> None:
         table, origin = made
@@ -68,23 +68,23 @@ class AtLeastOnce:
             self._arrived(self._spec.flush_timeout_ms / 1000)
 
     def due(self) -> float | None:
-        commit = max(self._next_commit - self._clock.now(), 0.0) if self._unstored else None
+        commit = max(self._next_commit - self._clock(), 0.0) if self._unstored else None
         if not self._metrics.unacknowledged:
             return commit
         return _LOOK_S if commit is None else min(commit, _LOOK_S)
 
     def commit_if_due(self) -> None:
-        if self._clock.now() >= self._next_commit:
+        if self._clock() >= self._next_commit:
             self.settle()
         elif self._metrics.unacknowledged:
             self._arrived(0.0)
 
     def settle(self) -> None:
         """A failure is tried again at the next interval."""
-        self._next_commit = self._clock.now() + self._spec.flush_interval_ms / 1000
+        self._next_commit = self._clock() + self._spec.flush_interval_ms / 1000
         if not self._unstored:
             return
-        began = self._clock.now()
+        began = self._clock()
         seconds = self._spec.flush_timeout_ms / 1000
         if not (self._arrived(seconds) and self._reporter.flush(seconds)) or self._control.cancelled:
             log.warning("Kafka has not acknowledged all records yet: offsets are not stored this time")

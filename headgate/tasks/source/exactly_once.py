@@ -70,7 +70,7 @@ class ExactlyOnce:
         if self._control.cancelled:
             raise Stopped("given up on before its records were sent")
         if self._since is None:
-            self._since = self._clock.now()
+            self._since = self._clock()
         if batch.end is End.ABORT:
             log.info("A transaction is aborted, as the task has asked for")
             self._transactions.abort()
@@ -86,7 +86,7 @@ class ExactlyOnce:
     def due(self) -> float | None:
         if self._boundary is Boundary.CONNECTOR or self._since is None:
             return None
-        return max(self._since + self._longest - self._clock.now(), 0.0)
+        return max(self._since + self._longest - self._clock(), 0.0)
 
     def commit_if_due(self) -> None:
         if self.due() == 0.0:
@@ -102,7 +102,7 @@ class ExactlyOnce:
 
     def failed(self, error: BaseException) -> BaseException:
         if isinstance(error, ProducerError):
-            self._metrics.committed(self._clock.now(), ok=False)
+            self._metrics.committed(self._clock(), ok=False)
         failure = self._transactions.give_up(error)
         self._goes_on = isinstance(failure, Rewind)
         return failure
@@ -121,7 +121,7 @@ class ExactlyOnce:
         """Everything that was taken since the last time, with its offsets."""
         if self._since is None:
             return
-        began = self._clock.now()
+        began = self._clock()
         offsets: list[tuple[Partition, Offset | None]] = list(self._pending.values())
         if offsets or self._transactions.is_open:
             self._await_letters()
