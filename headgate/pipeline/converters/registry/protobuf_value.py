@@ -110,40 +110,29 @@ def _map_setter(name: str, schema: Schema, entry: Any) -> Fill:
     if not entry.GetOptions().map_entry:
         put_key, put_value = _setter("key", keys, entry), _setter("value", values, entry)
 
-        def put_entries(message: Any, value: Any) -> None:
-            container = getattr(message, name)
-            for key, item in value.items():
-                _no_null(name, key, item)
-                made = container.add()
-                put_key(made, key)
-                put_value(made, item)
-
-        return put_entries
-    field = entry.fields_by_name["value"]
-    if field.message_type is not None:
+        def put(container: Any, key: Any, item: Any) -> None:
+            made = container.add()
+            put_key(made, key)
+            put_value(made, item)
+    elif (field := entry.fields_by_name["value"]).message_type is not None:
         fill = _message_filler(values, field.message_type)
 
-        def put_messages(message: Any, value: Any) -> None:
-            container = getattr(message, name)
-            for key, item in value.items():
-                _no_null(name, key, item)
-                fill(container[key], item)
+        def put(container: Any, key: Any, item: Any) -> None:
+            fill(container[key], item)
+    else:
+        scalar = _scalar(values, field)
 
-        return put_messages
-    scalar = _scalar(values, field)
-
-    def put_scalars(message: Any, value: Any) -> None:
-        container = getattr(message, name)
-        for key, item in value.items():
-            _no_null(name, key, item)
+        def put(container: Any, key: Any, item: Any) -> None:
             container[key] = scalar(item)
 
-    return put_scalars
+    def put_all(message: Any, value: Any) -> None:
+        container = getattr(message, name)
+        for key, item in value.items():
+            if key is None or item is None:
+                raise DataError(f"Map {name} has a null in it, which Protobuf does not have")
+            put(container, key, item)
 
-
-def _no_null(name: str, key: Any, item: Any) -> None:
-    if key is None or item is None:
-        raise DataError(f"Map {name} has a null in it, which Protobuf does not have")
+    return put_all
 
 
 def _scalar(schema: Schema, field: Any) -> Take:
