@@ -8,6 +8,7 @@ from typing import Final, Generic, TypeVar
 
 from headgate.api import Schema, SchemaType
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 BITS: Final = {SchemaType.INT8: 8, SchemaType.INT16: 16, SchemaType.INT32: 32, SchemaType.INT64: 64}
@@ -53,3 +54,21 @@ class SchemaCache(Generic[T]):
         if len(self._by_id) > _CACHED:
             del self._by_id[next(iter(self._by_id))]
         return made
+
+
+class Cache(Generic[K, T]):
+    """Forgets everything when full, which is rare enough, and costs nothing when not."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._items: dict[K, T] = {}
+
+    def get(self, key: K, build: Callable[[], T]) -> T:
+        found = self._items.get(key)
+        if found is None:
+            found = build()
+            if len(self._items) >= self._size:
+                self._items.clear()
+            if self._size > 0:
+                self._items[key] = found
+        return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 import orjson
 
@@ -13,6 +13,7 @@ from headgate.java.json import MISSING, dumps, exact_loads, loads, quick_dumps
 from headgate.pipeline.converters.any_part import CONVERTER_TYPE, AnyPartConverter
 from headgate.pipeline.converters.json_schema import has_decimal, schema_from_tree, schema_tree
 from headgate.pipeline.converters.json_value import DECIMAL_FORMAT, Options, from_tree, to_tree
+from headgate.pipeline.schemas import Cache
 
 _NOT_AN_ENVELOPE: Final = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '
@@ -21,9 +22,6 @@ _NOT_AN_ENVELOPE: Final = (
 _UNREADABLE: Final = "Converting byte[] to Kafka Connect data failed due to serialization error: "
 _UNREADABLE_SCHEMA: Final = "Failed to parse schema in converter config due to serialization error: "
 _ENVELOPE: Final = {"schema", "payload"}
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class JsonConverter(AnyPartConverter):
@@ -57,8 +55,8 @@ class JsonConverter(AnyPartConverter):
             replace_null=self.settings["replace.null.with.default"],
         )
         size = self.settings["schemas.cache.size"]
-        self._written: _Cache[int, tuple[Schema, bytes]] = _Cache(size)
-        self._read: _Cache[bytes, tuple[Schema, bool]] = _Cache(size)
+        self._written: Cache[int, tuple[Schema, bytes]] = Cache(size)
+        self._read: Cache[bytes, tuple[Schema, bool]] = Cache(size)
         self._fixed = self._fixed_schema(self.settings["schema.content"])
 
     @property
@@ -138,21 +136,3 @@ def _parsed(parse: Callable[[bytes], Any], data: bytes) -> Any:
         return parse(data)
     except ValueError as error:
         raise DataError(_UNREADABLE) from error
-
-
-class _Cache(Generic[K, V]):
-    """Forgets everything when full, which is rare enough, and costs nothing when not."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._items: dict[K, V] = {}
-
-    def get(self, key: K, build: Callable[[], V]) -> V:
-        found = self._items.get(key)
-        if found is None:
-            found = build()
-            if len(self._items) >= self._size:
-                self._items.clear()
-            if self._size > 0:
-                self._items[key] = found
-        return found

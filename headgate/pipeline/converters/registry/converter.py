@@ -14,6 +14,7 @@ from headgate.pipeline.converters.registry.client import Registry, Text
 from headgate.pipeline.converters.registry.keys import cache_size
 from headgate.pipeline.converters.registry.subjects import Subjects
 from headgate.pipeline.converters.registry.wire import schema_id
+from headgate.pipeline.schemas import Cache
 
 Write = Callable[[Any], bytes]
 """A value of one schema as bytes, with all that stands in front. Raises DataError."""
@@ -50,12 +51,12 @@ class RegistryConverter(Converter):
         self.settings = self.config.parse(config)
         self._subjects = Subjects(self.settings, is_key=is_key)
         self.registry = Registry(self.settings, self.kind, self.fmt)
-        self._size = cache_size(self.settings)
+        size = cache_size(self.settings)
         # A source may build its schema anew for each record, and executors get another copy with each batch.
-        self._by_identity: dict[tuple[str, int], tuple[Schema, Write]] = {}
-        self._by_schema = lru_cache(self._size)(self.writer)
+        self._by_identity: Cache[tuple[str, int], tuple[Schema, Write]] = Cache(size)
+        self._by_schema = lru_cache(size)(self.writer)
         # By topic too: what a reader cannot read, it says of its topic.
-        self._readers: dict[tuple[str, int], Read] = {}
+        self._readers: Cache[tuple[str, int], Read] = Cache(size)
 
     @abstractmethod
     def writer(self, topic: str, schema: Schema) -> Write:
@@ -70,28 +71,21 @@ class RegistryConverter(Converter):
             if schema is None or schema.optional:
                 return None
             raise DataError(f"Found null value for non-optional schema {schema} (topic {topic})")
-        if schema is None:
-            schema = self.schema_of(topic, value)
-        found = self._by_identity.get((topic, id(schema)))
-        if found is None:
-            found = (schema, self._by_schema(topic, schema))
-            self._make_room(self._by_identity)
-            # The schema is kept beside it, so that its id stays taken.
-            self._by_identity[topic, id(schema)] = found
-        validate_value(schema, value)
-        return found[1](value)
+        known = self.schema_of(topic, value) if schema is None else schema
+        # The schema is kept beside it, so that its id stays taken.
+        _, write = self._by_identity.get((topic, id(known)), lambda: (known, self._by_schema(topic, known)))
+        validate_value(known, value)
+        return write(value)
 
     def to_connect(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
         if data is None:
             return None, None
         number = schema_id(topic, data)
-        read = self._readers.get((topic, number))
-        if read is None:
-            text = self.registry.by_id(topic, self._subjects.of_topic(topic), number)
-            read = self.reader(topic, text)
-            self._make_room(self._readers)
-            self._readers[topic, number] = read
-        return read(data)
+
+        def read() -> Read:
+            return self.reader(topic, self.registry.by_id(topic, self._subjects.of_topic(topic), number))
+
+        return self._readers.get((topic, number), read)(data)
 
     def schema_of(self, topic: str, value: Any) -> Schema:
         """Of a value that came without one. Raises DataError for all but plain values."""
@@ -112,7 +106,3 @@ class RegistryConverter(Converter):
         if self.settings["use.latest.version"]:
             return self.registry.latest(topic, subject)
         return self.registry.lookup(topic, subject, text), None
-
-    def _make_room(self, cache: dict[Any, Any]) -> None:
-        if len(cache) >= self._size:
-            cache.clear()
