@@ -71,13 +71,16 @@ class SourceConnectorSuite(ConnectorSuite):
 
     def read(self, count: int, offsets: MemoryOffsets | None = None) -> list[CommitUnit]:
         """The next `count` records of all tasks, acknowledged as the runtime does."""
+        with self.running_tasks(offsets) as tasks:
+            return self._read(tasks, count)
+
+    def _read(self, tasks: Sequence[SourceTask], count: int) -> list[CommitUnit]:
         units: list[CommitUnit] = []
         deadline = time.monotonic() + self.patience
-        with self.running_tasks(offsets) as tasks:
-            while (found := sum(len(unit.rows) for unit in units)) < count:
-                assert time.monotonic() < deadline, f"{found} of {count} records after {self.patience} seconds"
-                for task in tasks:
-                    units += CommitUnit.of(_poll(task))
+        while (found := sum(len(unit.rows) for unit in units)) < count:
+            assert time.monotonic() < deadline, f"{found} of {count} records after {self.patience} seconds"
+            for task in tasks:
+                units += CommitUnit.of(_poll(task))
         assert found == count, f"{found} records where there should be {count}"
         return units
 
@@ -88,12 +91,7 @@ class SourceConnectorSuite(ConnectorSuite):
     def test_tasks_deliver_what_comes_later(self) -> None:
         with self.running_tasks() as tasks:
             self.add_data(self.records)
-            found = 0
-            deadline = time.monotonic() + self.patience
-            while found < self.records:
-                assert time.monotonic() < deadline, f"{found} of {self.records} records after {self.patience} seconds"
-                found += sum(len(unit.rows) for task in tasks for unit in CommitUnit.of(_poll(task)))
-        assert found == self.records, f"{found} records where there should be {self.records}"
+            self._read(tasks, self.records)
 
     def test_offsets_are_flat_maps_of_primitive_values(self) -> None:
         self.add_data(self.records)
