@@ -34,20 +34,11 @@ class ConfigState:
     """What each connector's last commit said, whether its tasks were complete or not."""
     inconsistent: frozenset[str] = frozenset()
     generations: Mapping[str, int] = field(default_factory=dict)
+    """Count the sets of task configs seen since the start: equal numbers, equal task configs."""
     task_count_records: Mapping[str, int] = field(default_factory=dict)
     pending_fencing: frozenset[str] = frozenset()
     """KIP-618: connectors with a commit after their last task count record."""
     session_key: SessionKey | None = None
-
-    def task_count(self, connector: str) -> int:
-        return self.task_counts.get(connector, 0)
-
-    def task_count_record(self, connector: str) -> int | None:
-        return self.task_count_records.get(connector)
-
-    def generation(self, connector: str) -> int:
-        """Counts the sets of task configs seen since the start: equal numbers, equal task configs."""
-        return self.generations.get(connector, 0)
 
 
 @dataclass(slots=True)

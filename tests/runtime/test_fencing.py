@@ -253,7 +253,7 @@ def test_who_was_held_for_longer_than_a_session_waits_for_the_groups_word(
     monkeypatch.setattr(preflight, "_PAUSE_S", 0.0)
     leader.tasks(1)
     task, words = Task(leader), [True, False, False]
-    spec = task.spec(leader.configs.state().generation("orders"))
+    spec = task.spec(leader.configs.state().generations.get("orders", 0))
     task.heard = lambda: words.pop()
     task.preflight.confirm_start(spec)
     assert words == []
@@ -274,7 +274,7 @@ def test_who_was_held_for_longer_than_a_session_waits_for_the_groups_word(
 def test_a_task_starts_only_while_its_set_is_the_newest(leader: Leader) -> None:
     leader.tasks(1)
     task = Task(leader)
-    spec = task.spec(leader.configs.state().generation("orders"))
+    spec = task.spec(leader.configs.state().generations.get("orders", 0))
     task.preflight.confirm_start(spec)
     task.mine = False
     with pytest.raises(ConnectError, match="already been revoked"):

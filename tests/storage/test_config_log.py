@@ -200,7 +200,7 @@ def test_listeners_hear_what_comes_after_the_start(topic: Topic) -> None:
         None,
     ]
     state = worker.configs.state()
-    assert (state.session_key, state.task_count_record("a"), state.pending_fencing) == (key, 2, frozenset())
+    assert (state.session_key, state.task_count_records.get("a"), state.pending_fencing) == (key, 2, frozenset())
 
 
 def test_the_state_has_it_when_the_listener_hears_of_it(topic: Topic) -> None:

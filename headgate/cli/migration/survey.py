@@ -90,7 +90,7 @@ def _connectors(snapshot: Snapshot, check: ConnectorCheck, places: Places) -> It
             connector_class=connector.config.get(CONNECTOR_CLASS, ""),
             type=checked.type,
             target=connector.target,
-            tasks=state.task_count(name),
+            tasks=state.task_counts.get(name, 0),
             consistent=name not in state.inconsistent,
             status=None if status is None else _status(status),
             task_statuses={number: _status(each) for number, each in snapshot.statuses.tasks(name).items()},

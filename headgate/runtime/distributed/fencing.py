@@ -49,7 +49,7 @@ class FencingRounds:
             raise BadRequest(f"Connector {name} is not a source connector")
         if name not in state.pending_fencing:
             return
-        before = state.task_count_record(name)
+        before = state.task_count_records.get(name)
         # One task after one task: the new one shuts the old one out by its id.
         if before is not None and not (before == 1 and tasks == 1):
             ids = [f"{self._group_id}-{name}-{number}" for number in range(before)]
@@ -57,7 +57,7 @@ class FencingRounds:
             clients = await self._clients(name)
             await in_thread(lambda: self._fence(clients, ids), f"fence-{name}")
             again = await in_thread(lambda: self._configs.refresh(_REFRESH_S), "catch-up")
-            if again.generation(name) != state.generation(name):
+            if again.generations.get(name) != state.generations.get(name):
                 raise FencingOutdated(
                     "Failed to complete zombie fencing because a new set of task configs was generated"
                 )

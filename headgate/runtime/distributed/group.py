@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
@@ -39,10 +39,12 @@ class ConfigSnapshot(Protocol):
     def pending_fencing(self) -> frozenset[str]:
         """KIP-618: connectors with task configs that came after their last task count."""
 
-    def generation(self, connector: str) -> int:
-        """Counts its sets of task configs."""
+    @property
+    def generations(self) -> Mapping[str, int]:
+        """How many sets of task configs connectors have had."""
 
-    def task_count_record(self, connector: str) -> int | None: ...
+    @property
+    def task_count_records(self) -> Mapping[str, int]: ...
 
 
 class SharedConfigs(ConfigStore, Protocol):

@@ -174,7 +174,7 @@ class DistributedHerder(Herder):
         return None if worker_id == self.board.worker_id else f"{urlsplit(self._group.url).scheme}://{worker_id}"
 
     def task_generation(self, connector: str) -> int:
-        return self._shared.state().generation(connector)
+        return self._shared.state().generations.get(connector, 0)
 
     # --- who may do it ------------------------------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ class ClusterPreflight:
 
     def confirm_start(self, spec: TaskSpec) -> None:
         state = self._configs.refresh(_REFRESH_S)
-        if state.generation(spec.id.connector) != spec.generation:
+        if state.generations.get(spec.id.connector, 0) != spec.generation:
             raise ConnectError(
                 f"Cannot start source task {spec.id} with exactly-once support as the connector has already generated"
                 " a new set of task configs"
