@@ -84,14 +84,8 @@ class Decision:
 
 def assign_eagerly(members: Iterable[str], configured: Work) -> dict[str, Work]:
     """Everything anew, dealt like cards: connectors by name, then tasks."""
-    order = sorted(members)
-    connectors: dict[str, list[str]] = {member: [] for member in order}
-    tasks: dict[str, list[TaskId]] = {member: [] for member in order}
-    for turn, connector in enumerate(sorted(configured.connectors)):
-        connectors[order[turn % len(order)]].append(connector)
-    for turn, task in enumerate(sorted(configured.tasks), len(configured.connectors)):
-        tasks[order[turn % len(order)]].append(task)
-    return {member: Work.of(connectors[member], tasks[member]) for member in order}
+    order, cards = sorted(members), list(configured)
+    return {member: Work.just(*cards[place :: len(order)]) for place, member in enumerate(order)}
 
 
 def assign(round_: Round, memory: Memory) -> Decision:
@@ -117,9 +111,8 @@ def assign(round_: Round, memory: Memory) -> Decision:
 
 
 def _doubled(held: Mapping[str, Work]) -> Work:
-    connectors = Counter(connector for work in held.values() for connector in work.connectors)
-    tasks = Counter(task for work in held.values() for task in work.tasks)
-    return Work.of((each for each, n in connectors.items() if n > 1), (each for each, n in tasks.items() if n > 1))
+    holders = Counter(each for work in held.values() for each in work)
+    return Work.just(*(each for each, count in holders.items() if count > 1))
 
 
 def _wait(round_: Round, memory: Memory, lost: Work) -> Memory:

@@ -18,8 +18,9 @@ class Work:
         return cls(frozenset(connectors), frozenset(tasks))
 
     @classmethod
-    def just(cls, what: str | TaskId) -> Work:
-        return cls.of([what]) if isinstance(what, str) else cls.of(tasks=[what])
+    def just(cls, *what: str | TaskId) -> Work:
+        connectors = frozenset(each for each in what if isinstance(each, str))
+        return cls(connectors, frozenset(each for each in what if isinstance(each, TaskId)))
 
     def __bool__(self) -> bool:
         return bool(self.connectors or self.tasks)
