@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _TYPES: Final = {1: "CreateTime", 2: "LogAppendTime"}
 
 
-def _timestamp(message: Any) -> int | None:
+def timestamp_of(message: Any) -> int | None:
     kind, milliseconds = message.timestamp()
     return milliseconds if kind in _TYPES and milliseconds >= 0 else None  # a producer may send -1: none
 
@@ -30,7 +30,7 @@ _COLUMNS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "topic": methodcaller("topic"),
     "partition": methodcaller("partition"),
     "offset": methodcaller("offset"),
-    "timestamp": _timestamp,
+    "timestamp": timestamp_of,
     "timestamp_type": lambda message: _TYPES.get(message.timestamp()[0]),
     "key": methodcaller("key"),
     "value": methodcaller("value"),

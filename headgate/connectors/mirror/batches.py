@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import methodcaller
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from headgate.api import Header, Schema, SourceRecord, SourceTable, TopicPartition, schema
 from headgate.connectors.mirror.config import JSON, TEXT, MirrorConfig
 from headgate.connectors.mirror.positions import offset_map, partition_map
+from headgate.kafka.messages import timestamp_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_CREATE_TIME: Final = 1
-_APPEND_TIME: Final = 2
 
 Given = SourceTable | Sequence[SourceRecord]
 
@@ -58,7 +56,7 @@ class MirrorBatches:
         columns = {
             "key": pa.array(list(map(methodcaller("key"), messages)), pa.binary()),
             "value": pa.array(list(map(methodcaller("value"), messages)), pa.binary()),
-            "timestamp": pa.array(list(map(_timestamp, messages)), pa.int64()),
+            "timestamp": pa.array(list(map(timestamp_of, messages)), pa.int64()),
         }
         if self.config.same_partition:
             columns["partition"] = pa.repeat(pa.scalar(where.partition, pa.int32()), len(messages))
@@ -73,16 +71,11 @@ class MirrorBatches:
             key_schema=_schema(config.key_format),
             value_schema=_schema(config.value_format),
             partition=where.partition if config.same_partition else None,
-            timestamp=_timestamp(message),
+            timestamp=timestamp_of(message),
             headers=tuple(Header(key, data, schema.OPTIONAL_BYTES) for key, data in message.headers() or ()),
             source_partition=partition_map(config.naming.alias, where),
             source_offset=offset_map(message.offset() + 1),
         )
-
-
-def _timestamp(message: Any) -> int | None:
-    kind, milliseconds = message.timestamp()
-    return milliseconds if kind in (_CREATE_TIME, _APPEND_TIME) and milliseconds >= 0 else None
 
 
 def _schema(shape: str) -> Schema | None:
