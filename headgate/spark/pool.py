@@ -133,12 +133,9 @@ class Pool:
         for resident in self.residents.values():
             resident.knows.discard(task)
 
-    def clear(self) -> list[Blob]:
-        """All that waits or is under way: nobody works on it any more."""
-        under_way = [each.blob for each in self.residents.values() if each.blob is not None]
-        left = [*self._waiting, *under_way, *(blob for _, blob, _ in self._judgements)]
+    def clear(self) -> None:
+        """Nobody works any more on what waits."""
         self._waiting, self._judgements = [], []
-        return left
 
     def _give(self, resident: Resident, now: float) -> bool:
         """Gives it the next blob that it may have; whether there was one."""
