@@ -81,12 +81,9 @@ class _Snapshot:
         }
         task_status = _labelled("connector_task_status", "1 for the status of a task here", *_TASK, "status")
         verdicts = _labelled("connector_task_verdict", "1 for how a task here fares", *_TASK, "verdict")
+        what = "Tasks of the connector on this worker"
         counts = {
-            state: GaugeMetricFamily(
-                f"kafka_connect_worker_connector_{state}_task_count",
-                f"Tasks of the connector on this worker: {state}",
-                labels=["connector"],
-            )
+            state: _labelled(f"worker_connector_{state}_task_count", f"{what}: {state}", "connector")
             for state in ("total", *_COUNTED)
         }
         for name in self._herder.connector_names():
