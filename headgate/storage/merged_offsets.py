@@ -9,7 +9,7 @@ from typing import Final
 
 from headgate.model import Offset, Partition
 from headgate.runtime.ports import OffsetsLost
-from headgate.storage.offset_log import OffsetLog, OffsetsWrittenBy
+from headgate.storage.offset_log import OffsetLog
 from headgate.storage.offset_table import Offsets, identity
 
 _log: Final = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ class MergedOffsets:
     """What the connector's topic does not have is looked for in the worker's: there the connector began, and there it
     goes on when it loses its own topic."""
 
-    _own: OffsetLog | OffsetsWrittenBy
+    _own: OffsetLog
     _shared: OffsetLog
 
     @property

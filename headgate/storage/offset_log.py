@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -44,7 +45,8 @@ class OffsetLog:
 
     def __init__(self, log: Log, writer: SendingWriter, *, timeout: float = TIMEOUT_S) -> None:
         self._topic_log = log
-        self._writer = writer
+        self._writer: Writer = writer
+        self._sender = writer
         self._timeout = timeout
         self._connectors: dict[str, dict[str, _Known]] = {}
         self._folding = threading.Lock()
@@ -52,6 +54,12 @@ class OffsetLog:
     @property
     def topic(self) -> str:
         return self._topic_log.topic
+
+    def written_by(self, writer: Writer) -> OffsetLog:
+        """The same log, whose `put` leaves it to another writer: all of them or none, if that one is transactional."""
+        made = copy(self)
+        made._writer = writer
+        return made
 
     def start(self, timeout: float = 60.0) -> None:
         """Returns when the topic has been read. Raises ReadTimeout."""
@@ -102,7 +110,7 @@ class OffsetLog:
                 _log.warning("An offset of %s was not written to topic %s: %s", connector, self.topic, error.str())
 
         for key, value in self.entries(connector, offsets):
-            self._writer.send(key, value, told)
+            self._sender.send(key, value, told)
 
     def entries(self, connector: str, offsets: Offsets) -> list[tuple[bytes, bytes | None]]:
         """The records that say so, for whoever writes them in a transaction of its own. Of what is said twice, the last
@@ -151,24 +159,3 @@ class OffsetLog:
             partitions.pop(which, None)
         if not partitions:
             del self._connectors[connector]
-
-
-class OffsetsWrittenBy:
-    """An OffsetLog whose offsets another writer writes."""
-
-    def __init__(self, log: OffsetLog, writer: Writer) -> None:
-        self._log = log
-        self._writer = writer
-        self.topic = log.topic
-        self.entries = log.entries
-        self.get = log.get
-        self.all = log.all
-
-    def put(self, connector: str, offsets: Offsets) -> None:
-        """All of them or none, if the writer is transactional."""
-        entries = self._log.entries(connector, offsets)
-        if entries:
-            self._writer.write(entries, TIMEOUT_S)
-
-    def close(self) -> None:
-        self._writer.close()

@@ -13,7 +13,7 @@ from headgate.model import Config
 from headgate.storage.config_log import ConfigLog, OnChange
 from headgate.storage.internal_topics import InternalTopics, ensure
 from headgate.storage.merged_offsets import MergedOffsets
-from headgate.storage.offset_log import OffsetLog, OffsetsWrittenBy
+from headgate.storage.offset_log import OffsetLog
 from headgate.storage.reach import require_kafka
 from headgate.storage.status_log import GIVE_UP_AFTER_S, StatusLog
 from headgate.storage.topic_log import TopicLog
@@ -90,7 +90,7 @@ class WorkerLogs:
     @contextmanager
     def open_offsets(
         self, topic: str | None, clients: Config, transactional_id: str | None = None, *, at_once: bool = False
-    ) -> Iterator[OffsetLog | OffsetsWrittenBy | MergedOffsets]:
+    ) -> Iterator[OffsetLog | MergedOffsets]:
         """The offsets of a connector whose own topic this is, or of all that have none. With an id, all of a `put` is
         one transaction, and whoever used that id before is shut out. Raises what `connector_offsets` does; `at_once`:
         also KafkaAway, soon."""
@@ -98,12 +98,11 @@ class WorkerLogs:
             own = None if topic is None else self._own_log(topic, clients, at_once=at_once)
             if own is not None:
                 closing.callback(own.close)
-            log: OffsetLog | OffsetsWrittenBy = self.offsets if own is None else own
+            log = own or self.offsets
             if transactional_id is not None:
-                name = self.offsets.topic if own is None else own.topic
-                writer = TransactionalWriter(name, {**self._clients("offsets"), **clients}, transactional_id)
+                writer = TransactionalWriter(log.topic, {**self._clients("offsets"), **clients}, transactional_id)
                 closing.callback(writer.close)
-                log = OffsetsWrittenBy(self.offsets if own is None else own, writer)
+                log = log.written_by(writer)
             yield log if own is None else MergedOffsets(log, self.offsets)
 
     def connector_offsets(self, topic: str, clients: Config, timeout: float = 60.0) -> MergedOffsets | None:
