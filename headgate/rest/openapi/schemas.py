@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from headgate.model import Verdict
+from headgate.model import INITIAL_STATES, Verdict
 from headgate.rest.openapi.parts import Json, array_of, ref
 
 _TEXT: Final[Json] = {"type": "string"}
@@ -20,6 +20,18 @@ _NAME: Final = (
     r"([^\u0000-\u001f\u007f-\u009f]*[^\u0000-\u0020\u007f-\u009f])?[\u0000-\u0020]*$"
 )
 _STATES: Final = ["UNASSIGNED", "RUNNING", "PAUSED", "FAILED", "RESTARTING"]
+
+
+def _any_case(word: str) -> str:
+    return "".join(f"[{each}{each.lower()}]" for each in word)
+
+
+def _or_null(schema: Json) -> Json:
+    return {"oneOf": [schema, {"type": "null"}]}
+
+
+def _by_name(description: str, values: Json) -> Json:
+    return {"type": "object", "description": description, "additionalProperties": values}
 
 
 def _record(description: str, fields: Json, *optional: str, closed: bool = True) -> Json:
@@ -58,12 +70,9 @@ SCHEMAS: Final[Json] = {
         {
             "status": {"enum": ["healthy", "starting", "unhealthy"]},
             "message": _TEXT,
-            "kafka": {
-                "oneOf": [
-                    _record("Whether a broker answered, and since when.", {"reached": _FLAG, "since": _TEXT}),
-                    {"type": "null"},
-                ]
-            },
+            "kafka": _or_null(
+                _record("Whether a broker answered, and since when.", {"reached": _FLAG, "since": _TEXT})
+            ),
         },
     ),
     "Fares": _record(
@@ -71,31 +80,17 @@ SCHEMAS: Final[Json] = {
         " records behind and per second. Times are UTC.",
         _FARES,
     ),
-    "Config": {
-        "type": "object",
-        "description": "A configuration: flat, all values as text.",
-        "additionalProperties": _TEXT,
-    },
-    "ConfigChange": {
-        "type": "object",
-        "description": "A configuration as sent: numbers and booleans are taken as text. In a PATCH, null removes.",
-        "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
-    },
+    "Config": _by_name("A configuration: flat, all values as text.", _TEXT),
+    "ConfigChange": _by_name(
+        "A configuration as sent: numbers and booleans are taken as text. In a PATCH, null removes.",
+        {"type": ["string", "number", "boolean", "null"]},
+    ),
     "CreateConnector": _record(
         "A new connector. `initial_state` is RUNNING, PAUSED or STOPPED in any case; RUNNING when absent.",
         {
             "name": {"type": "string", "pattern": _NAME},
             "config": ref("ConfigChange"),
-            "initial_state": {
-                "oneOf": [
-                    {
-                        "type": "string",
-                        "pattern": "^([Rr][Uu][Nn][Nn][Ii][Nn][Gg]|[Pp][Aa][Uu][Ss][Ee][Dd]|"
-                        "[Ss][Tt][Oo][Pp][Pp][Ee][Dd])$",
-                    },
-                    {"type": "null"},
-                ]
-            },
+            "initial_state": _or_null({"type": "string", "pattern": f"^({'|'.join(map(_any_case, INITIAL_STATES))})$"}),
         },
         "initial_state",
     ),
@@ -142,10 +137,7 @@ SCHEMAS: Final[Json] = {
                             {
                                 **_FARES,
                                 "tasks": array_of(
-                                    _record(
-                                        "A task.",
-                                        {"id": _NUMBER, "health": {"oneOf": [ref("Fares"), {"type": "null"}]}},
-                                    )
+                                    _record("A task.", {"id": _NUMBER, "health": _or_null(ref("Fares"))})
                                 ),
                             },
                             *_UNLESS_KNOWN,
@@ -174,11 +166,9 @@ SCHEMAS: Final[Json] = {
         },
     ),
     "Message": _record("What was done.", {"message": _TEXT}),
-    "ActiveTopics": {
-        "type": "object",
-        "description": "The topics used, by the connector's name.",
-        "additionalProperties": _record("Topics.", {"topics": array_of(_TEXT)}),
-    },
+    "ActiveTopics": _by_name(
+        "The topics used, by the connector's name.", _record("Topics.", {"topics": array_of(_TEXT)})
+    ),
     "Plugin": _record(
         "An installed plugin.",
         {
@@ -223,10 +213,7 @@ SCHEMAS: Final[Json] = {
             "configs": array_of(
                 _record(
                     "A key; its definition is null if nobody declared it.",
-                    {
-                        "definition": {"oneOf": [ref("KeyDefinition"), {"type": "null"}]},
-                        "value": {"oneOf": [ref("KeyValue"), {"type": "null"}]},
-                    },
+                    {"definition": _or_null(ref("KeyDefinition")), "value": _or_null(ref("KeyValue"))},
                 )
             ),
             "unknown_keys": array_of(
