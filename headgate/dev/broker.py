@@ -20,6 +20,7 @@ from headgate.jars.lock import FileLock
 
 _NO_PROPERTIES: Final[Mapping[str, str]] = {}
 _ATTEMPTS: Final = 5
+_STOP_S: Final = 20.0
 
 
 class BrokerFailed(RuntimeError):
@@ -52,8 +53,6 @@ class Broker:
         listeners: Sequence[BrokerListener] = (),
         heap: str = "512m",
         start_seconds: float = 60.0,
-        stop_seconds: float = 20.0,
-        cache: Path | None = None,
         progress: bool = True,
     ) -> None:
         server_config.check_properties(properties)
@@ -67,8 +66,6 @@ class Broker:
         self._listeners = dict.fromkeys(listeners, 0)
         self._heap = heap
         self._start_seconds = start_seconds
-        self._stop_seconds = stop_seconds
-        self._cache = cache
         self._progress = progress
         self._data: Path | None = None
         self._lock: FileLock | None = None
@@ -135,19 +132,19 @@ class Broker:
         if self.running():
             raise RuntimeError("the broker runs already: call restart(), or stop() first")
         java = find_java()
-        jars = fetch(KAFKA_BROKER, self._cache, self._progress)
+        jars = fetch(KAFKA_BROKER, progress=self._progress)
         self._stop_process()  # what is left of one that died by itself
         try:
             self._take_folder()
             classes = os.pathsep.join(map(str, jars))
-            self._archive = ClassArchive.of(self._cache or cache_folder(), "kafka", java, [classes])
+            self._archive = ClassArchive.of(cache_folder(), "kafka", java, [classes])
             self._start([str(java), "-cp", classes])
         except BaseException:
             self.stop()
             raise
 
     def stop(self) -> None:
-        """End the JVM cleanly, by force after `stop_seconds`; remove a temporary folder. Harmless when stopped."""
+        """End the JVM cleanly, by force after 20 s; remove a temporary folder. Harmless when stopped."""
         self._stop_process()
         if self._lock is not None:
             self._lock.release()
@@ -257,7 +254,7 @@ class Broker:
         self._process = GuardedProcess(
             [*kafka, *flags, "kafka.Kafka", str(self.data / "server.properties")],
             console=self._log.console,
-            grace=self._stop_seconds,
+            grace=_STOP_S,
             lock=self._lock.fileno(),  # so the folder stays locked until the JVM has gone, whatever becomes of us
             leftover=None if self.kept else self.data,
         )
