@@ -14,13 +14,14 @@ from headgate.cli.migration.worker import CheckedWorker
 from headgate.kafka.settings import ClientKind, translate
 from headgate.model import Config, ConnectorType
 from headgate.runtime.config.client_check import ClientCheck
-from headgate.runtime.config.connector_config import CONNECTOR_CLASS, CONVERTERS, TOPICS, TOPICS_REGEX, steps
+from headgate.runtime.config.connector_config import CONNECTOR_CLASS, CONVERTERS, steps
 from headgate.runtime.config.secrets import Variable, parse
 from headgate.runtime.config.unknown_keys import told
 from headgate.runtime.config.validation import ConfigInfos
 from headgate.runtime.config.validator import Validator
 from headgate.runtime.connector import in_thread
 from headgate.runtime.errors import BadRequest, ProviderFailed
+from headgate.runtime.offsets import type_of
 from headgate.runtime.plugins import CONNECTORS, PluginKind, Plugins
 
 _PATIENCE_S: Final = 30.0
@@ -65,10 +66,7 @@ class ConnectorCheck:
 
     def _type(self, config: Config) -> ConnectorType:
         found = self._plugins.connector_type(config.get(CONNECTOR_CLASS))
-        if found is not ConnectorType.UNKNOWN:
-            return found
-        sink = config.get(TOPICS) or config.get(TOPICS_REGEX)
-        return ConnectorType.SINK if sink else ConnectorType.SOURCE
+        return type_of(config) if found is ConnectorType.UNKNOWN else found
 
     # --- values from elsewhere ----------------------------------------------------------------------------------------
 
