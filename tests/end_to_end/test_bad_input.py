@@ -97,7 +97,7 @@ def test_an_unreachable_broker_of_a_connector_harms_nobody_else(
     client.put(name, "stop", 204)
     answer: Any = client.http.get(f"/connectors/{name}/offsets", timeout=100)
     assert answer.status_code == 500
-    assert answer.json()["message"] == f"Failed to retrieve consumer group offsets for sink connector {name}"
+    assert answer.json()["message"].startswith("Kafka does not answer at 127.0.0.1:1 ")
     client.delete(name)
 
 

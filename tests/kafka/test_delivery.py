@@ -67,7 +67,12 @@ def _read(broker: Broker, topic: str, count: int) -> list[Any]:
     found: list[Any] = []
     while len(found) < count:
         got = consumer.consume(count - len(found), 10)
-        assert got, f"only {len(found)} of {count} records arrived"
+        ends = (
+            [consumer.get_watermark_offsets(each, timeout=10)[1] for each in consumer.assignment()] if not got else []
+        )
+        assert got, (
+            f"only {[message.value() for message in found]} of {count} records arrived; the partitions have {ends}"
+        )
         found += [message for message in got if message.error() is None]
     consumer.close()
     return found

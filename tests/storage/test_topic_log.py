@@ -202,12 +202,13 @@ class TestLog:
         late.join()
 
     def test_a_topic_that_was_deleted_is_not_waited_for_and_read_anew_when_it_is_back(
-        self, broker: Broker, topic: str, reader: Reader, writer: TopicWriter
+        self, broker: Broker, topic: str, reader: Reader, writer: TopicWriter, eventually: Eventually
     ) -> None:
         writer.write([(b"k", b"old"), (b"k", b"old")], 10)
         reader.log.read_to_end(10)
         admin = admin_of(broker)
         admin.delete_topics([topic])[topic].result(30)
+        eventually(lambda: topic not in admin.list_topics(timeout=10).topics)
         began = time.monotonic()
         with pytest.raises(TopicGone, match=f"Topic {topic} is not there any more"):
             reader.log.read_to_end(30, at_once=True)
