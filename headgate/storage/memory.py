@@ -1,4 +1,4 @@
-"""The stores in memory: configs and states of standalone mode, and doubles for tests.
+"""The stores in memory: configs and states of standalone mode.
 
 Each holds one value and replaces it as a whole, so that a reader on any thread sees all of a change or nothing of it.
 """
@@ -9,9 +9,8 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from headgate.model import Config, Offset, Partition, Status, TargetState, TaskId
+from headgate.model import Config, Status, TargetState, TaskId
 from headgate.runtime.view import ClusterView, ConnectorView
-from headgate.storage.offset_table import Offsets, OffsetTable
 
 
 class MemoryConfigStore:
@@ -81,19 +80,3 @@ class MemoryStatusStore:
 
 def _place(whose: str | TaskId) -> tuple[str, int | None]:
     return (whose, None) if isinstance(whose, str) else (whose.connector, whose.task)
-
-
-class MemoryOffsetStore:
-    def __init__(self) -> None:
-        self._table = OffsetTable()
-        self._writing = threading.Lock()
-
-    def get(self, connector: str, partitions: Sequence[Partition | None]) -> list[Offset | None]:
-        return self._table.get(connector, partitions)
-
-    def all(self, connector: str) -> list[tuple[Partition, Offset]]:
-        return self._table.all(connector)
-
-    def put(self, connector: str, offsets: Offsets) -> None:
-        with self._writing:
-            self._table = self._table.changed(connector, offsets)

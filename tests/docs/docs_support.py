@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from memory_offsets import MemoryOffsetStore
 from starlette.testclient import TestClient
 
 from headgate.model import TaskFacts, TaskSpec
@@ -21,7 +22,7 @@ from headgate.runtime.plugins import Plugins
 from headgate.runtime.ports import TaskListener
 from headgate.runtime.standalone import StandaloneHerder
 from headgate.storage.group_offsets import KafkaGroupOffsets
-from headgate.storage.memory import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
+from headgate.storage.memory import MemoryConfigStore, MemoryStatusStore
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"

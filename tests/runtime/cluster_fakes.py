@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from memory_offsets import MemoryOffsetStore
 from memory_topic import ConfigTopic, TopicAppender, TopicFollower
 from runtime_fakes import PATIENCE_S, WORKER_FILE, FakeGroups, FakeRunner, Script, World, eventually, scripted_plugins
 
@@ -24,7 +25,7 @@ from headgate.runtime.errors import HerderError
 from headgate.runtime.herder_ports import HerderPorts, offsets_in
 from headgate.runtime.ports import PeerError, Signer
 from headgate.storage.config_log import ConfigLog
-from headgate.storage.memory import MemoryOffsetStore, MemoryStatusStore
+from headgate.storage.memory import MemoryStatusStore
 
 T = TypeVar("T")
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, ClassVar, TypeVar
 
+from memory_offsets import MemoryOffsetStore
+
 from headgate.api import INT, STRING, ConfigDef, Key, SinkConnector, SinkTask, SourceConnector, SourceTask
 from headgate.model import (
     Config,
@@ -30,7 +32,7 @@ from headgate.runtime.herder_ports import HerderPorts, offsets_in
 from headgate.runtime.plugins import Plugins
 from headgate.runtime.ports import TaskListener
 from headgate.runtime.standalone import StandaloneHerder
-from headgate.storage.memory import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
+from headgate.storage.memory import MemoryConfigStore, MemoryStatusStore
 
 T = TypeVar("T")
 WORKER_ID = "me:8083"

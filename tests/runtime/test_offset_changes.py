@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
+from memory_offsets import MemoryOffsetStore
 from runtime_fakes import WORKER_FILE, FakeGroups, Script, scripted_plugins
 
 from headgate.api import ConnectError, UnsupportedOperation
@@ -18,7 +19,6 @@ from headgate.runtime.errors import BadRequest, NotStopped, OffsetsError, Overri
 from headgate.runtime.offset_changes import OffsetChanges
 from headgate.runtime.ports import GroupNotEmpty, KafkaAway, OffsetsLost
 from headgate.runtime.view import ConnectorView
-from headgate.storage.memory import MemoryOffsetStore
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 DEFINITE = "The offsets for this connector have been {} successfully"

@@ -3,11 +3,12 @@ from __future__ import annotations
 import threading
 
 import pytest
+from memory_offsets import MemoryOffsetStore
 
 from headgate.model import State, Status, TargetState, TaskId
 from headgate.runtime.errors import ConnectorNotFound
 from headgate.runtime.ports import ConfigStore, OffsetStore, StatusStore
-from headgate.storage.memory import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
+from headgate.storage.memory import MemoryConfigStore, MemoryStatusStore
 from headgate.storage.offset_table import InvalidOffset
 
 RUNNING = Status(State.RUNNING, "w:8083")
