@@ -8,6 +8,7 @@ import pytest
 
 from headgate.kafka import consumer as module
 from headgate.kafka.consumer import GroupConsumer
+from headgate.kafka.native import delivery as delivery_module
 from headgate.kafka.native.delivery import Delivery
 from headgate.model import TopicPartition
 from headgate.pipeline.batch import Produced, produced, slim
@@ -17,7 +18,8 @@ WHERE = TopicPartition("t", 0)
 
 
 @pytest.fixture
-def delivery() -> Iterator[Delivery]:
+def delivery(monkeypatch: pytest.MonkeyPatch) -> Iterator[Delivery]:
+    monkeypatch.setattr(delivery_module, "_ASK_S", 0.2)
     made = Delivery(NOBODY, lambda: True, lambda _: None)
     yield made
     made.close()

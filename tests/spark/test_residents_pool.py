@@ -13,6 +13,7 @@ import pytest
 from pipeline_plugins import Append, chain_spec, consumed, step
 
 from headgate.api import Record, Transform
+from headgate.backoff import Backoff
 from headgate.model import EngineUnavailable, TaskId
 from headgate.pipeline import blob as blobs
 from headgate.pipeline.blob import Packed
@@ -519,6 +520,7 @@ def test_cancelling_what_is_being_judged(begin: Callable[..., Residents], monkey
         return found
 
     monkeypatch.setattr(Pool, "die", tell)
+    monkeypatch.setattr(pool_module, "WITNESS_S", WAIT_S)  # the judgement comes late, however busy the machine is
     residents = begin(least=2)
     future = submit(residents, A, "die")
     assert died.wait(WAIT_S)
@@ -656,7 +658,10 @@ def test_the_keeper_goes_on_whatever_happens(
     assert "nobody thought of this" in caplog.text
 
 
-def test_an_address_that_cannot_be_listened_at_is_said(begin: Callable[..., Residents], context: Context) -> None:
+def test_an_address_that_cannot_be_listened_at_is_said(
+    begin: Callable[..., Residents], context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool_module, "RETRY", Backoff(0.01))
     context.conf["spark.driver.bindAddress"] = "203.0.113.1"
     residents = begin()
     with residents._condition:
