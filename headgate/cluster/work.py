@@ -30,9 +30,6 @@ class Work:
         yield from sorted(self.connectors)
         yield from sorted(self.tasks)
 
-    def __len__(self) -> int:
-        return len(self.connectors) + len(self.tasks)
-
     def __or__(self, other: Work) -> Work:
         return Work(self.connectors | other.connectors, self.tasks | other.tasks)
 

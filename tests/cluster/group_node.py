@@ -121,7 +121,7 @@ def settled(nodes: Sequence[Node]) -> bool:
         not any(place.rebalancing for place in places)
         and len({place.generation for place in places}) == 1
         and sum(place.is_leader for place in places) == 1
-        and sum(len(node.held) for node in nodes) == len(nodes[0].configs.configured)
+        and sum(len(list(node.held)) for node in nodes) == len(list(nodes[0].configs.configured))
         and union(node.held for node in nodes) == nodes[0].configs.configured
     )
 

@@ -9,7 +9,7 @@ A, TASK = Work.of(["a"]), Work.of([], [TaskId("a", 0)])
 
 
 def test_work_is_counted_and_may_be_none() -> None:
-    assert (len(A | TASK), bool(A), bool(TASK), bool(NOTHING), len(NOTHING)) == (2, True, True, False, 0)
+    assert (len(list(A | TASK)), bool(A), bool(TASK), bool(NOTHING), list(NOTHING)) == (2, True, True, False, [])
 
 
 def test_work_is_taken_together_and_apart() -> None:
