@@ -25,7 +25,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NoReturn, Self
+from typing import Any, Final, NoReturn
 
 from headgate.java.json import strict_loads
 from headgate.model import Offset, Partition
@@ -93,12 +93,6 @@ class FileOffsetStore:
             if self._lock is not None:
                 os.close(self._lock)
                 self._lock = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # Opening
 

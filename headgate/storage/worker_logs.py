@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Final, Self
+from typing import Final
 
 from headgate.kafka.admin_clients import admin_client
 from headgate.model import Config
@@ -134,12 +134,6 @@ class WorkerLogs:
         self.configs.close()
         self.offsets.close()
         self.statuses.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _clients(self, purpose: str) -> Config:
         """All keys of the worker: its clients take what they know."""

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ def file(kafka: Broker, unique: Callable[[str], str]) -> dict[str, str]:
 
 @pytest.fixture
 def logs(file: dict[str, str]) -> Iterator[WorkerLogs]:
-    with WorkerLogs(file) as made:
+    with closing(WorkerLogs(file)) as made:
         made.start()
         yield made
 
@@ -187,7 +188,7 @@ def filled(kafka: Broker, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     secrets = tmp_path_factory.mktemp("secrets") / "secrets.properties"
     secrets.write_text(f"key={SECRETS[1]}\n")
     file = settings(kafka, "filled")
-    with WorkerLogs(file) as logs:
+    with closing(WorkerLogs(file)) as logs:
         logs.start()
         fill(kafka, file, logs, secrets)
     return {

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -39,18 +40,18 @@ def test_the_store_fits_the_port(path: Path) -> None:
 
 
 def test_offsets_outlive_the_process(path: Path) -> None:
-    with FileOffsetStore(path) as store:
+    with closing(FileOffsetStore(path)) as store:
         store.put("a", [(IN, {"position": 9}), (MORE, {"position": 2})])
         store.put("b", [({"table": "öl", "n": 1.5, "null": None}, {"done": True})])
         store.put("a", [(MORE, None)])
-    with FileOffsetStore(path) as store:
+    with closing(FileOffsetStore(path)) as store:
         assert store.get("a", [IN, MORE]) == [{"position": 9}, None]
         assert store.all("a") == [(IN, {"position": 9})]
         assert store.all("b") == [({"table": "öl", "n": 1.5, "null": None}, {"done": True})]
 
 
 def test_the_file_is_json_with_one_entry_a_line(path: Path) -> None:
-    with FileOffsetStore(path) as store:
+    with closing(FileOffsetStore(path)) as store:
         store.put("a", [(IN, {"position": 9}), (MORE, {"position": 2})])
     assert path.read_text() == (
         '{"format": "headgate-offsets", "version": 1, "offsets": [\n'
@@ -62,7 +63,7 @@ def test_the_file_is_json_with_one_entry_a_line(path: Path) -> None:
 
 
 def test_without_offsets_the_file_is_still_json(path: Path) -> None:
-    with FileOffsetStore(path) as store:
+    with closing(FileOffsetStore(path)) as store:
         store.put("a", [(IN, {"position": 9})])
         store.put("a", [(IN, None)])
     assert json.loads(path.read_text())["offsets"] == []
@@ -71,12 +72,12 @@ def test_without_offsets_the_file_is_still_json(path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b" \n"])
 def test_an_empty_file_holds_no_offsets(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    with FileOffsetStore(path) as store:
+    with closing(FileOffsetStore(path)) as store:
         assert store.all("a") == []
 
 
 def test_a_missing_file_is_made_by_the_first_offset_and_not_before(path: Path) -> None:
-    with FileOffsetStore(path) as store:
+    with closing(FileOffsetStore(path)) as store:
         store.put("a", [(IN, None)])
         assert not path.exists()
         store.put("a", [(IN, {"position": 1})])
@@ -84,7 +85,7 @@ def test_a_missing_file_is_made_by_the_first_offset_and_not_before(path: Path) -
 
 
 def test_nothing_is_written_when_nothing_changes(path: Path) -> None:
-    with FileOffsetStore(path) as store:
+    with closing(FileOffsetStore(path)) as store:
         store.put("a", [({"x": 1, "y": 2}, {"position": 9})])
         before = path.stat()
         store.put("a", [({"y": 2, "x": 1}, {"position": 9}), (MORE, None)])
@@ -94,7 +95,7 @@ def test_nothing_is_written_when_nothing_changes(path: Path) -> None:
 
 
 def test_an_offset_that_cannot_be_stored_changes_nothing(path: Path) -> None:
-    with FileOffsetStore(path) as store:
+    with closing(FileOffsetStore(path)) as store:
         store.put("a", [(IN, {"position": 9})])
         before = path.read_bytes()
         with pytest.raises(InvalidOffset):
@@ -106,11 +107,11 @@ def test_an_offset_that_cannot_be_stored_changes_nothing(path: Path) -> None:
 
 
 def test_the_file_can_be_edited_by_hand(path: Path) -> None:
-    with FileOffsetStore(path) as store:
+    with closing(FileOffsetStore(path)) as store:
         store.put("a", [(IN, {"position": 9})])
     edited = path.read_text().replace('{"position":9}', '{ "position" : 12 }')
     path.write_bytes(b"\xef\xbb\xbf" + edited.replace("\n", "\r\n").encode())
-    with FileOffsetStore(path) as store:
+    with closing(FileOffsetStore(path)) as store:
         assert store.get("a", [IN]) == [{"position": 12}]
 
 
@@ -193,7 +194,7 @@ class TestPlace:
     def test_a_symbolic_link_stays_and_its_target_changes(self, tmp_path: Path) -> None:
         target, link = tmp_path / "target", tmp_path / "link"
         link.symlink_to(target)
-        with FileOffsetStore(link) as store:
+        with closing(FileOffsetStore(link)) as store:
             store.put("a", [(IN, {"position": 9})])
             with pytest.raises(OffsetFileError, match="in use"):
                 FileOffsetStore(target)
@@ -203,21 +204,21 @@ class TestPlace:
     def test_the_file_keeps_its_access_mode(self, path: Path) -> None:
         path.touch()
         path.chmod(0o640)
-        with FileOffsetStore(path) as store:
+        with closing(FileOffsetStore(path)) as store:
             store.put("a", [(IN, {"position": 9})])
         assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
     def test_what_a_killed_worker_left_behind_does_not_matter(self, path: Path) -> None:
         temporary = path.with_name("connect.offsets.tmp")
         temporary.write_text("half a fi")
-        with FileOffsetStore(path) as store:
+        with closing(FileOffsetStore(path)) as store:
             store.put("a", [(IN, {"position": 9})])
         assert not temporary.exists()
 
     def test_when_the_disk_is_full_the_last_content_stays_and_the_next_put_may_succeed(
         self, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        with FileOffsetStore(path) as store:
+        with closing(FileOffsetStore(path)) as store:
             store.put("a", [(IN, {"position": 9})])
             with monkeypatch.context() as patch:
                 patch.setattr(os, "fsync", _full)
@@ -227,7 +228,7 @@ class TestPlace:
             assert '{"position":9}' in path.read_text()
             assert not path.with_name("connect.offsets.tmp").exists()
             store.put("a", [(IN, {"position": 11})])
-        with FileOffsetStore(path) as store:
+        with closing(FileOffsetStore(path)) as store:
             assert store.get("a", [IN]) == [{"position": 11}]
 
 
@@ -239,14 +240,14 @@ class TestLock:
     def test_a_second_process_is_refused_until_the_first_has_closed(self, path: Path) -> None:
         script = "import sys; from headgate.storage.file import FileOffsetStore; FileOffsetStore(sys.argv[1])"
         command = [sys.executable, "-c", script, str(path)]
-        with FileOffsetStore(path):
+        with closing(FileOffsetStore(path)):
             second = subprocess.run(command, capture_output=True, text=True, timeout=30)
         assert second.returncode == 1
         assert f"The offset file {path} is in use by another worker, process {os.getpid()}: stop" in second.stderr
         assert subprocess.run(command, timeout=30).returncode == 0
 
     def test_two_stores_of_one_process_exclude_each_other_too(self, path: Path) -> None:
-        with FileOffsetStore(path), pytest.raises(OffsetFileError, match="in use"):
+        with closing(FileOffsetStore(path)), pytest.raises(OffsetFileError, match="in use"):
             FileOffsetStore(path)
 
     def test_a_closed_store_can_be_read_but_not_written(self, path: Path) -> None:
@@ -262,7 +263,7 @@ class TestLock:
 class TestImport:
     def test_a_file_of_apaches_worker_is_read_and_stays_until_something_changes(self, path: Path) -> None:
         path.write_bytes(OFFSETS)
-        with FileOffsetStore(path) as store:
+        with closing(FileOffsetStore(path)) as store:
             assert store.all("a") == [(IN, {"position": 9})]
             assert store.all("b") == [({"table": "öl", "db": 1}, {"id": 1e20, "done": True})]
             assert store.get("n", [None]) == [{"x": 1}]
@@ -271,11 +272,11 @@ class TestImport:
 
     def test_it_is_kept_beside_ours_when_something_changes(self, path: Path) -> None:
         path.write_bytes(OFFSETS)
-        with FileOffsetStore(path) as store:
+        with closing(FileOffsetStore(path)) as store:
             store.put("a", [(IN, {"position": 10})])
             store.put("a", [(IN, {"position": 11})])
         assert path.with_name("connect.offsets.java.bak").read_bytes() == OFFSETS
-        with FileOffsetStore(path) as store:
+        with closing(FileOffsetStore(path)) as store:
             assert store.get("a", [IN]) == [{"position": 11}]
             assert store.get("n", [None]) == [{"x": 1}]
             assert len(store.all("b")) == 1
@@ -283,14 +284,14 @@ class TestImport:
     def test_an_older_copy_is_not_overwritten(self, path: Path) -> None:
         path.with_name("connect.offsets.java.bak").write_text("mine")
         path.write_bytes(OFFSETS)
-        with FileOffsetStore(path) as store:
+        with closing(FileOffsetStore(path)) as store:
             store.put("a", [(IN, {"position": 10})])
         assert path.with_name("connect.offsets.java.bak").read_text() == "mine"
         assert path.with_name("connect.offsets.java.bak.2").read_bytes() == OFFSETS
 
     def test_entries_that_apaches_worker_would_not_list_either_are_skipped(self, path: Path) -> None:
         path.write_bytes(OFFSETS.replace(b'["n",null]', b'{"n":null}').replace(b'{"position":9}', b'["position",1]'))
-        with FileOffsetStore(path) as store:
+        with closing(FileOffsetStore(path)) as store:
             assert store.all("a") == store.all("n") == []
             assert len(store.all("b")) == 1
 
@@ -340,14 +341,14 @@ def test_any_changes_and_reopenings_give_what_a_dict_gives(steps: list[Any]) -> 
 
 
 def test_a_partition_removed_and_put_back_in_one_change_comes_last(path: Path) -> None:
-    with FileOffsetStore(path) as store:
+    with closing(FileOffsetStore(path)) as store:
         store.put("a", [({"p": 1}, {"n": 1}), ({"p": 2}, {"n": 2})])
         store.put("a", [({"p": 1}, None), ({"p": 1}, {"n": 1})])
         assert [partition for partition, _ in store.all("a")] == [{"p": 2}, {"p": 1}]
 
 
 def test_puts_from_many_threads_all_arrive(path: Path) -> None:
-    with FileOffsetStore(path) as store:
+    with closing(FileOffsetStore(path)) as store:
 
         def work(thread: int) -> None:
             for number in range(20):
@@ -358,7 +359,7 @@ def test_puts_from_many_threads_all_arrive(path: Path) -> None:
             each.start()
         for each in threads:
             each.join()
-    with FileOffsetStore(path) as store:
+    with closing(FileOffsetStore(path)) as store:
         assert len(store.all("a")) == 12
         assert store.get("a", [{"thread": 3, "n": 1}]) == [{"at": 19}]
 
@@ -390,7 +391,7 @@ def test_a_worker_killed_at_any_moment_leaves_a_state_that_it_wrote(path: Path) 
         returned = [int(line) for line in writer.stdout.read().splitlines() if line.strip()]
         writer.stdout.close()
         assert writer.wait() == -signal.SIGKILL
-        with FileOffsetStore(path) as store:
+        with closing(FileOffsetStore(path)) as store:
             offsets = store.all("a")
         numbers = {offset["n"] for _, offset in offsets}
         if returned:
@@ -452,7 +453,7 @@ def test_a_put_killed_before_any_step_leaves_the_old_state_or_the_new(
         if first is not None:
             path.write_bytes(first)
         else:
-            with FileOffsetStore(path) as store:
+            with closing(FileOffsetStore(path)) as store:
                 store.put("a", [(IN, {"position": 9})])
         store = FileOffsetStore(path)
         with monkeypatch.context() as patch:
@@ -464,7 +465,7 @@ def test_a_put_killed_before_any_step_leaves_the_old_state_or_the_new(
             else:
                 ended = True
         store.close()
-        with FileOffsetStore(path) as store:
+        with closing(FileOffsetStore(path)) as store:
             outcomes.append(store.get("a", [IN, MORE]))
         if ended:
             break

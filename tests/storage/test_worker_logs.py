@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +43,14 @@ def file(broker: Broker, unique: Callable[[str], str]) -> dict[str, str]:
 
 @pytest.fixture
 def logs(file: dict[str, str]) -> Iterator[WorkerLogs]:
-    with WorkerLogs(file) as logs:
+    with closing(WorkerLogs(file)) as logs:
         logs.start()
         yield logs
 
 
 @pytest.fixture
 def other(file: dict[str, str], logs: WorkerLogs) -> Iterator[WorkerLogs]:
-    with WorkerLogs({**file, "client.id": "x"}) as logs:
+    with closing(WorkerLogs({**file, "client.id": "x"})) as logs:
         logs.start()
         yield logs
 
@@ -85,7 +86,7 @@ def test_a_worker_that_comes_later_knows_all_of_it(file: dict[str, str], logs: W
     assert logs.statuses.flush(10)
     logs.offsets.put("a", [({"f": number}, {"p": number}) for number in range(20)])
     logs.offsets.put("a", [({"f": number}, None) for number in range(10)])
-    with WorkerLogs(file) as late:
+    with closing(WorkerLogs(file)) as late:
         late.start()
         assert late.configs.state() == logs.configs.state()
         assert late.statuses.get("a") == logs.statuses.get("a")
@@ -111,7 +112,7 @@ def test_statuses_are_quick_and_their_tombstones_reach_the_topic(
 
 
 def test_internal_clients_have_apaches_names(file: dict[str, str], broker: Broker) -> None:
-    with WorkerLogs(file) as logs:
+    with closing(WorkerLogs(file)) as logs:
         assert logs._clients("configs")["client.id"] == f"{file['group.id']}-w-configs"
         unnamed = WorkerLogs({key: value for key, value in file.items() if key != "client.id"})
         assert unnamed._clients("statuses")["client.id"] == f"{file['group.id']}-statuses"
@@ -162,7 +163,7 @@ def test_offsets_are_reset_in_both_topics_and_nobody_else_with_the_id_can_write(
     broker: Broker, file: dict[str, str], unique: Callable[[str], str]
 ) -> None:
     own, shared, id_ = unique("own-offsets"), file["offset.storage.topic"], unique("id")
-    with WorkerLogs({**file, "exactly.once.source.support": "enabled"}) as logs:
+    with closing(WorkerLogs({**file, "exactly.once.source.support": "enabled"})) as logs:
         logs.start()
         logs.offsets.put("a", [({"f": 1}, {"p": 1}), ({"f": 2}, {"p": 2})])
         before = Transactions(broker, unique("elsewhere"), id_)
@@ -178,7 +179,7 @@ def test_offsets_are_reset_in_both_topics_and_nobody_else_with_the_id_can_write(
         assert fenced.value.args[0].code() in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED)
     assert control_records(broker, own) >= 2, "no transactions"
     assert control_records(broker, shared) == 0
-    with WorkerLogs(file) as late:
+    with closing(WorkerLogs(file)) as late:
         late.start()
         with late.open_offsets(own, {}) as store:
             assert store.all("a") == []
@@ -217,7 +218,7 @@ class Transactions:
 @pytest.mark.parametrize("support", ["preparing", "enabled"])
 def test_a_leader_with_transactions(broker: Broker, file: dict[str, str], support: str) -> None:
     file = {**file, "exactly.once.source.support": support}
-    with WorkerLogs(file) as logs:
+    with closing(WorkerLogs(file)) as logs:
         logs.start()
         leader = Transactions(broker, file["config.storage.topic"], f"connect-cluster-{file['group.id']}")
         logs.configs.claim(leader)
@@ -231,7 +232,7 @@ def test_a_leader_with_transactions(broker: Broker, file: dict[str, str], suppor
         leader.abort([(b"connector-ghost", b'{"properties":{}}')])
         committed = logs.configs.refresh(10)
         assert (committed.view.get("ghost") is None) is (support == "enabled")
-        with WorkerLogs(file) as late:
+        with closing(WorkerLogs(file)) as late:
             late.start()
             assert late.configs.state() == committed
             assert late.configs.state().offset == logs.configs.state().offset
@@ -246,7 +247,10 @@ def test_no_group_remembers_what_a_worker_read(broker: Broker, file: dict[str, s
 
 
 def test_a_broker_that_goes_and_comes_back(file: dict[str, str], tmp_path: Path) -> None:
-    with Broker(tmp_path, heap="256m") as own, WorkerLogs({**file, "bootstrap.servers": own.bootstrap}) as logs:
+    with (
+        Broker(tmp_path, heap="256m") as own,
+        closing(WorkerLogs({**file, "bootstrap.servers": own.bootstrap})) as logs,
+    ):
         logs.start()
         logs.configs.put_connector("a", {"v": "1"})
         logs.statuses.put(TaskId("a", 0), Status(State.RUNNING, "w:1"))
@@ -266,7 +270,7 @@ def test_a_broker_that_goes_and_comes_back(file: dict[str, str], tmp_path: Path)
         assert logs.statuses.flush(60)
         logs.configs.put_connector("a", {"v": "2"})
         logs.offsets.put("a", [({"f": 1}, {"p": 1})])
-        with WorkerLogs({**file, "bootstrap.servers": own.bootstrap}) as late:
+        with closing(WorkerLogs({**file, "bootstrap.servers": own.bootstrap})) as late:
             late.start()
             assert late.configs.view().require("a").config == {"v": "2"}
             assert [status.state for status in late.statuses.tasks("a").values()] == [State.FAILED] * 10
