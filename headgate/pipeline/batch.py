@@ -129,6 +129,12 @@ def rows(batch: Batch, columns: Sequence[str], absent: Sequence[Any]) -> Iterato
     return zip(*lists, strict=True)
 
 
+def pieces(table: pa.Table, most: int) -> list[pa.Table]:
+    """Of about so many bytes, so that several cores share it."""
+    step = max(1, -(-table.num_rows // max(1, -(-table.nbytes // most))))
+    return [table.slice(start, step) for start in range(0, table.num_rows, step)]
+
+
 _IPC: Final = pa.ipc.IpcWriteOptions()
 """The defaults; without it, pyarrow asks the environment for them each time."""
 

@@ -57,8 +57,6 @@ class SelectedRows:
     origins: Origins
     output: Output | None
     """Of a sink."""
-    size: int = 0
-    """Of the table, in bytes."""
 
 
 Work: TypeAlias = Output | SourceRecords | SourceColumns | SelectedRows

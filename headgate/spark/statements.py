@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headgate.api.errors import ConnectError
 from headgate.model import EngineUnavailable, TaskSpec
+from headgate.pipeline.batch import pieces
 from headgate.pipeline.blob import Job, SelectedRows, pack_spec, selection_job
 from headgate.pipeline.chain import Chain
 from headgate.pipeline.parts import Part, parts
@@ -114,9 +115,8 @@ class SparkStatements:
             for table, origins in self._select(cut.part, cut.relations.of(tables)):
                 if table.num_rows:
                     Selected(table.slice(0, 0), origins, sink=self._output is not None).check()
-                for piece in _pieces(table):
-                    work = SelectedRows(origins, self._output, piece.nbytes)
-                    jobs.append(selection_job(cut.following, work, piece, shelf))
+                work = SelectedRows(origins, self._output)
+                jobs += [selection_job(cut.following, work, piece, shelf) for piece in pieces(table, _BLOB_BYTES)]
         return jobs
 
     def _select(self, part: Part, relation: Relation) -> Iterator[tuple[pa.Table, Origins]]:
@@ -203,12 +203,6 @@ def _declared(fields: str) -> pa.DataType:
         return nullable(to_arrow_type(StructType.fromDDL(fields)))
     except Exception as error:
         raise ConnectError(f"{VALUE_SCHEMA} {fields}: {error}") from error
-
-
-def _pieces(table: pa.Table) -> list[pa.Table]:
-    count = max(1, -(-table.nbytes // _BLOB_BYTES))
-    step = max(1, -(-table.num_rows // count))
-    return [table.slice(start, step) for start in range(0, table.num_rows, step)]
 
 
 def _reason(error: Exception) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from headgate.api.record import SourceRecord
 from headgate.api.task import SourceTable
 from headgate.model import Offset, Partition
+from headgate.pipeline.batch import pieces
 
 _PIECE_BYTES: Final = 2 * 1024 * 1024
 """What is larger than this is cut."""
@@ -98,8 +99,4 @@ def _kind(content: SourceTable | Sequence[SourceRecord]) -> Any:
 
 
 def cut(content: SourceTable) -> list[SourceTable]:
-    """So that several cores share it."""
-    table = content.table
-    parts = max(1, -(-table.nbytes // _PIECE_BYTES))
-    step = max(1, -(-table.num_rows // parts))
-    return [replace(content, table=table.slice(start, step)) for start in range(0, table.num_rows, step)]
+    return [replace(content, table=piece) for piece in pieces(content.table, _PIECE_BYTES)]
