@@ -32,29 +32,23 @@ SMALLEST_KEY_BITS: Final = 40
 _NEVER_MS: Final = (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Mac:
-    digest: str
-    """As hashlib calls it."""
-    key_bits: int
-    """Of the keys that Java makes for it when it is told no size."""
-
-
-# By Java's names, which it takes in any case.
+# Digests as hashlib calls them, by Java's names of the MACs, which it takes in any case.
 _MACS: Final = {
-    "hmacmd5": _Mac("md5", 512),
-    "hmacsha1": _Mac("sha1", 512),
-    "hmacsha224": _Mac("sha224", 224),
-    "hmacsha256": _Mac("sha256", 256),
-    "hmacsha384": _Mac("sha384", 384),
-    "hmacsha512": _Mac("sha512", 512),
-    "hmacsha512/224": _Mac("sha512_224", 224),
-    "hmacsha512/256": _Mac("sha512_256", 256),
-    "hmacsha3-224": _Mac("sha3_224", 224),
-    "hmacsha3-256": _Mac("sha3_256", 256),
-    "hmacsha3-384": _Mac("sha3_384", 384),
-    "hmacsha3-512": _Mac("sha3_512", 512),
+    "hmacmd5": "md5",
+    "hmacsha1": "sha1",
+    "hmacsha224": "sha224",
+    "hmacsha256": "sha256",
+    "hmacsha384": "sha384",
+    "hmacsha512": "sha512",
+    "hmacsha512/224": "sha512_224",
+    "hmacsha512/256": "sha512_256",
+    "hmacsha3-224": "sha3_224",
+    "hmacsha3-256": "sha3_256",
+    "hmacsha3-384": "sha3_384",
+    "hmacsha3-512": "sha3_512",
 }
+_LONG_KEYS: Final = ("md5", "sha1")
+"""Java makes keys of 512 bits for these when it is told no size; for the others, as long as the digest."""
 _ILLEGAL: Final = re.compile(r"[^A-Za-z0-9+/=]")
 
 
@@ -77,7 +71,7 @@ class Signatures:
         if algorithm not in accepted:
             reason = f"It must be one of {VERIFICATION_ALGORITHMS} too, or workers would refuse each other's requests"
             raise ConfigError.invalid(SIGNATURE_ALGORITHM, algorithm, reason)
-        bits = parsed[KEY_SIZE] if parsed[KEY_SIZE] is not None else _known(key_algorithm).key_bits
+        bits = parsed[KEY_SIZE] if parsed[KEY_SIZE] is not None else _key_bits(_MACS[key_algorithm.lower()])
         return cls(key_algorithm, bits, parsed[KEY_TTL], algorithm, accepted)
 
     def new_key(self, now_ms: int) -> SessionKey:
@@ -150,18 +144,18 @@ def key_size(name: str, value: Any) -> None:
 # --- MACs -------------------------------------------------------------------------------------------------------------
 
 
-def _known(algorithm: str) -> _Mac:
-    return _MACS[algorithm.lower()]
+def _key_bits(digest: str) -> int:
+    return 512 if digest in _LONG_KEYS else hashlib.new(digest).digest_size * 8
 
 
 def _is_available(algorithm: str) -> bool:
     found = _MACS.get(algorithm.lower())
     # Some builds of OpenSSL leave digests out, MD5 above all.
-    return found is not None and found.digest in hashlib.algorithms_available
+    return found is not None and found in hashlib.algorithms_available
 
 
 def _mac(algorithm: str, key: SessionKey, body: bytes) -> bytes:
-    return hmac.digest(key.key, body, _known(algorithm).digest)
+    return hmac.digest(key.key, body, _MACS[algorithm.lower()])
 
 
 def _decoded(text: str) -> bytes:
