@@ -12,16 +12,13 @@ from headgate.api.schema import DECIMAL_NAME, STRING
 from headgate.java.json import dumps
 from headgate.pipeline.converters.json_value import Options
 from headgate.pipeline.converters.registry.json_schema_value import ONE_OF, from_json, to_json
-from headgate.pipeline.schemas import has_text_keys, inner
+from headgate.pipeline.schemas import BITS, has_text_keys, inner
 
 NAMESPACE: Final = "io.confluent.connect.json"
 ENUM: Final = f"{NAMESPACE}.Enum"
 
 _PLAIN: Final[Mapping[SchemaType, dict[str, str]]] = {
-    SchemaType.INT8: {"type": "integer", "connect.type": "int8"},
-    SchemaType.INT16: {"type": "integer", "connect.type": "int16"},
-    SchemaType.INT32: {"type": "integer", "connect.type": "int32"},
-    SchemaType.INT64: {"type": "integer", "connect.type": "int64"},
+    **{kind: {"type": "integer", "connect.type": kind.value.lower()} for kind in BITS},
     SchemaType.FLOAT32: {"type": "number", "connect.type": "float32"},
     SchemaType.FLOAT64: {"type": "number", "connect.type": "float64"},
     SchemaType.BOOLEAN: {"type": "boolean"},

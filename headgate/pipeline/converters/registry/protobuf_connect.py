@@ -10,23 +10,16 @@ from headgate.api import DataError, Field, Schema, SchemaType
 from headgate.api.schema import DATE, TIME, TIMESTAMP, decimal
 from headgate.pipeline.converters.registry import protobuf_names as names
 
+_INT32: Final = (5, 15, 17)
 # By FieldDescriptor's numbers of types, which are part of Protobuf itself.
 _SCALARS: Final[Mapping[int, SchemaType]] = {
     1: SchemaType.FLOAT64,
     2: SchemaType.FLOAT32,
-    3: SchemaType.INT64,
-    4: SchemaType.INT64,
-    5: SchemaType.INT32,
-    6: SchemaType.INT64,
-    7: SchemaType.INT64,
     8: SchemaType.BOOLEAN,
     9: SchemaType.STRING,
     12: SchemaType.BYTES,
-    13: SchemaType.INT64,
-    15: SchemaType.INT32,
-    16: SchemaType.INT64,
-    17: SchemaType.INT32,
-    18: SchemaType.INT64,
+    **dict.fromkeys(_INT32, SchemaType.INT32),
+    **dict.fromkeys((3, 4, 6, 7, 13, 16, 18), SchemaType.INT64),
 }
 _ENUM: Final = 14
 _LOGICAL: Final[Mapping[str, Schema]] = {
@@ -79,7 +72,7 @@ def _type(field: Any, options: names.ProtobufOptions, around: tuple[str, ...]) -
         name = field.enum_type.name
         return Schema(SchemaType.STRING, name=name, parameters={names.ENUM: name, **symbols})
     if field.message_type is None:
-        short = _SHORT.get(_params(field).get(names.CONNECT_TYPE, "")) if field.type in (5, 15, 17) else None
+        short = _SHORT.get(_params(field).get(names.CONNECT_TYPE, "")) if field.type in _INT32 else None
         return Schema(short or _SCALARS[field.type])
     message = field.message_type
     if message.full_name == "confluent.type.Decimal":
