@@ -149,13 +149,13 @@ def _offset_reset(key: str, value: str) -> Settings:
 
 
 def _assignors(key: str, value: str) -> Settings:
-    names = [_ASSIGNORS.get(part.strip().rpartition(".")[2]) for part in value.split(",") if part.strip()]
-    if not names or None in names:
+    given = [part.strip().rpartition(".")[2] for part in value.split(",") if part.strip()]
+    known = [_ASSIGNORS.get(name, name) for name in given]
+    if not known or not set(known) <= set(_ASSIGNORS.values()):
         raise ClientConfigError(
             f"{key} is {value!r}, which cannot be done here: use RangeAssignor, RoundRobinAssignor or"
             " CooperativeStickyAssignor of org.apache.kafka.clients.consumer."
         )
-    known = [name for name in names if name is not None]
     # librdkafka refuses to mix; a Java consumer that is given both rebalances eagerly, so the eager ones stay.
     eager = [name for name in known if name != "cooperative-sticky"]
     return {key: ",".join(eager or known)}
@@ -165,9 +165,6 @@ _ASSIGNORS: Final = {
     "RangeAssignor": "range",
     "RoundRobinAssignor": "roundrobin",
     "CooperativeStickyAssignor": "cooperative-sticky",
-    "range": "range",
-    "roundrobin": "roundrobin",
-    "cooperative-sticky": "cooperative-sticky",
 }
 
 
