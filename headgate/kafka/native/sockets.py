@@ -63,6 +63,8 @@ class Sockets:
 
 
 def _info(number: int) -> Traffic:
+    if not hasattr(socket, "TCP_INFO"):  # not on Linux
+        return Traffic(1, 0, 0)
     with socket.socket(fileno=os.dup(number)) as copy:
         info = copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_SIZE)
     sent, received = struct.unpack_from("QQ", info, _BYTES_AT) if len(info) >= _INFO_SIZE else (0, 0)
