@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from headgate.model import Config, TaskId
 from headgate.pipeline.sink_chain import SinkChain
-from headgate.spark.lane import Lane
 from headgate.spark.range_job import RangeJobs, Ranges
 from headgate.spark.session import Session, label
 
@@ -95,7 +94,7 @@ class RangeFrames:
 
 
 class SparkRanges:
-    """Fits `tasks.ports.RangeReader`: of one task, on its lane, whose jobs can be cancelled."""
+    """Fits `tasks.ports.RangeReader`: of one task, on a lane as its statements are, whose jobs can be cancelled."""
 
     def __init__(self, task: TaskId, session: Session, jobs: RangeJobs, frames: RangeFrames | None) -> None:
         """`frames`: where the task takes the frame itself."""
@@ -103,7 +102,7 @@ class SparkRanges:
         self._session = session
         self._jobs = jobs
         self._frames = frames
-        self._lane = Lane(str(task))
+        self._lane = ThreadPoolExecutor(1, f"spark-{task}")
 
     def read(self, ranges: Ranges, shelf: Shelf | None) -> Future[Any]:
         """A frame, or packed results. Fails with what explains Spark's error."""
@@ -123,4 +122,4 @@ class SparkRanges:
         self._session.cancel(str(self._task))
 
     def close(self) -> None:
-        self._lane.close()
+        self._lane.shutdown(wait=False)

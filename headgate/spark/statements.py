@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +22,6 @@ from headgate.pipeline.sql.selected import Selected
 from headgate.pipeline.sql.statement import TABLE
 from headgate.pipeline.sql.types import nullable
 from headgate.pipeline.transforms.sql import STATEMENT, VALUE_SCHEMA, Sql
-from headgate.spark.lane import Lane
 from headgate.spark.session import Session, label
 
 if TYPE_CHECKING:
@@ -65,14 +64,15 @@ class _Cut:
 
 
 class SparkStatements:
-    """Fits `tasks.ports.StatementRunner`. Spark is called on a lane, whose jobs can be cancelled."""
+    """Fits `tasks.ports.StatementRunner`. Spark ties jobs to threads: it is called on a lane, one thread of this
+    task's own, so that its jobs, and no others, can be cancelled."""
 
     def __init__(self, spec: TaskSpec, session: Session, output: Output | None) -> None:
         """`output` is that of a sink. Raises StatementFailed for what Spark's parser refuses, or what is no query."""
         self._id = spec.id
         self._session = session
         self._output = output
-        self._lane = Lane(str(spec.id))
+        self._lane = ThreadPoolExecutor(1, f"spark-{spec.id}")
         self._own: tuple[SparkSession, SparkSession] | None = None
         """A session of the task's own, and the one it was made of."""
         found = parts(spec.chain)
@@ -92,7 +92,7 @@ class SparkStatements:
         return self._lane.submit(partial(self._run, self._cuts[index], tables, shelf))
 
     def close(self) -> None:
-        self._lane.close()
+        self._lane.shutdown(wait=False)
 
     def _spark(self) -> SparkSession:
         """With tables of its own: every task has one called `records`."""
