@@ -36,8 +36,8 @@ UNASSIGNED, and `delete`, which leads to DESTROYED, from wherever they can happe
 _CONNECTOR = """\
 ## Connector
 
-Stopping wins from every state, also from FAILED. A connector that is stopped can be started or paused; it stays STOPPED when
-it moves to another worker.
+Stopping wins from every state, also from FAILED. A connector that is stopped can be started or paused; it stays STOPPED
+when it moves to another worker.
 """
 
 _TASK = """\

@@ -62,6 +62,8 @@ def main(argv: Sequence[str] | None = None, program: str = "headgate standalone"
     try:
         worker_file, files = _sort(arguments.worker, arguments.connectors)
         connectors = [read_connector(file) for file in files]
+        for warning in (each for connector in connectors for each in connector.warnings):
+            log.warning("%s", warning)
     except FileError as error:
         return fail(str(error), CONNECTOR_FAILED)
     with ExitStack() as opened:

@@ -33,8 +33,7 @@ _LONGEST_LINE: Final = (1 << 31) - _BLOCK
 _IDLE_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.1
 _QUIET_SECONDS: Final = 5.0
-_QUIET_LOOK_SECONDS: Final = 0.5
-"""A file that has given nothing for so long is looked at less often: a hundred of them would keep a worker busy."""
+"""A file that has given nothing for so long is looked at once a second: a hundred of them would keep a worker busy."""
 _LONG: Final = 1 << 63
 
 CONFIG: Final = ConfigDef(
@@ -94,7 +93,7 @@ class FileStreamSourceTask(SourceTask):
             deadline = time.monotonic() + _IDLE_SECONDS
             while not self._read_lines():
                 quiet = time.monotonic() - self._last_lines >= _QUIET_SECONDS
-                if self._stop.wait(_QUIET_LOOK_SECONDS if quiet else _LOOK_SECONDS) or time.monotonic() >= deadline:
+                if self._stop.wait(_IDLE_SECONDS if quiet else _LOOK_SECONDS) or time.monotonic() >= deadline:
                     self._complain()
                     return None
             self._last_lines = time.monotonic()

@@ -658,3 +658,28 @@ def test_importing_the_module_does_not_import_pyarrow() -> None:
     code = "import sys, headgate.connectors.file_source, headgate.connectors.file_sink, headgate.api.testing; "
     code += "sys.exit('pyarrow' in sys.modules or 'pytest' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_file_that_has_been_quiet_is_looked_at_once_a_second_until_it_has_lines_again(
+    tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, waits = tmp_path / "lines", list[float]()
+    file.touch()
+    task = start(file)
+
+    def wait(seconds: float) -> bool:
+        waits.append(seconds)
+        return len(waits) == 3
+
+    monkeypatch.setattr(task._stop, "wait", wait)
+    assert task.poll() is None
+    assert waits == [0.1, 0.1, 0.1]
+    waits.clear()
+    task._last_lines -= 5.0
+    assert task.poll() is None
+    assert waits[0] == 1.0
+    append(file, b"one\n")
+    assert values(task.poll()) == ["one"]
+    waits.clear()
+    assert task.poll() is None
+    assert waits == [0.1, 0.1, 0.1]

@@ -1,4 +1,4 @@
-"""Verdicts: what is wrong shows within ten seconds, beside a state that is RUNNING all the time, and names its cause."""
+"""Verdicts: what is wrong shows within ten seconds, beside a state that stays RUNNING, and names its cause."""
 
 from __future__ import annotations
 

@@ -62,7 +62,8 @@ def test_health_of_all_connectors(client: TestClient, herder: FakeHerder) -> Non
 
 def test_what_workers_without_verdicts_wrote_has_none(client: TestClient) -> None:
     found = client.get("/connectors/a/status").json()
-    assert "health" not in found["connector"] and "health" not in found["tasks"][0]
+    assert "health" not in found["connector"]
+    assert "health" not in found["tasks"][0]
     listed = client.get("/connectors?expand=health&expand=status").json()["a"]
     assert listed["health"] == {"verdict": None, "tasks": [{"id": 0, "health": None}]}
 

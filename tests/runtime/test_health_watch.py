@@ -68,13 +68,15 @@ def test_a_change_is_written_once_and_the_state_stays(lab: Lab) -> None:
         lab.look(trouble)
     assert [(each.state, each.version, each.generation) for each in lab.store.written] == [(State.RUNNING, "1.0", 7)]
     told = lab.store.written[0].health
-    assert told is not None and (told.verdict, told.reason) == (Verdict.RETRYING, "put(): locked")
+    assert told is not None
+    assert (told.verdict, told.reason) == (Verdict.RETRYING, "put(): locked")
 
 
 def test_figures_are_known_here_and_not_written(lab: Lab) -> None:
     lab.board.put(TASK, InstanceEvent.STARTUP)
     written = lab.look(TaskFacts("put()", NOW, lag=5, rate=2.5))
-    assert written is not None and (written.lag, written.rate) == (None, None)
+    assert written is not None
+    assert (written.lag, written.rate) == (None, None)
     assert (lab.watch.here[TASK].lag, lab.watch.here[TASK].rate) == (5, 2.5)
 
 
