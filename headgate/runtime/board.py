@@ -60,9 +60,10 @@ class StatusBoard:
     def put_health(self, task: TaskId, health: Health) -> None:
         """How a watched task fares."""
         current = self._store.get(task)
-        assert current is not None
-        told = replace(health, lag=None, rate=None)  # old by the time that somebody reads it
-        self._store.put(task, replace(current, generation=self._generation(), health=told))
+        # A state that a worker may have to take back is not said again: another may have the task by then.
+        if current is not None and current.state is State.RUNNING:
+            told = replace(health, lag=None, rate=None)  # old by the time that somebody reads it
+            self._store.put(task, replace(current, health=told))
 
     def status(self, name: str, kind: ConnectorType) -> ConnectorStatus:
         connector = self._store.get(name)

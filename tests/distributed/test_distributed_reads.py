@@ -86,7 +86,9 @@ def test_nobody_is_unknown_to_every_worker(three: Cluster, path: str, message: s
 
 def test_healthy_workers_say_so(three: Cluster) -> None:
     for worker in three.workers:
-        assert worker.call("GET", "/health", 200) == {
+        found = worker.call("GET", "/health", 200)
+        assert found.pop("kafka")["reached"] is True
+        assert found == {
             "status": "healthy",
             "message": "Worker has completed startup and is ready to handle requests.",
         }
