@@ -20,7 +20,7 @@ from typing import Any, Final, NoReturn
 
 import orjson
 
-from headgate.java.json_text import text_of
+from headgate.java.json_text import forgiven, text_of
 from headgate.java.nesting import DEEPEST
 from headgate.java.numbers import decimal_text, double_text, wrap
 
@@ -118,6 +118,8 @@ _NUMBER: Final = re.compile(r"-?0*([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?"
 _WORDS: Final[Mapping[str, bool | None]] = {"true": True, "false": False, "null": None}
 _WORD: Final = re.compile(r"(true|false|null)(.?)", re.DOTALL)
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_BYTE: Final = re.compile("[\udc80-\udcff]")
+"""One that is no UTF-8, as `text_of` has it."""
 _PARTS_OF_NAMES: Final = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Nd", "Sc", "Pc", "Mc", "Mn", "Cf"})
 _scan_string: Callable[[str, int, bool], tuple[str, int]] = json.decoder.scanstring  # type: ignore[attr-defined]
 
@@ -257,8 +259,14 @@ class _Reader:
             return char >= "0"
         return (unicodedata.category(char) in _PARTS_OF_NAMES and char < "\U00010000") or "\x7f" <= char <= "\x9f"
 
-    def text(self, at: int) -> tuple[str, int]:
+    def _string(self, at: int, *, name: bool) -> tuple[str, int]:
         found, end = _scan_string(self.source, at + 1, True)
+        if self.of_bytes and _BYTE.search(self.source, at, end):
+            found, _ = _scan_string(forgiven(self.source[at:end], name=name), 1, True)
+        return found, end
+
+    def text(self, at: int) -> tuple[str, int]:
+        found, end = self._string(at, name=False)
         if len(found) * 2 > LONGEST_TEXT and _units(found) > LONGEST_TEXT:
             raise ValueError(f"String value length ({_units(found)}) exceeds the maximum allowed ({LONGEST_TEXT})")
         return found, end
@@ -266,10 +274,11 @@ class _Reader:
     def name(self, at: int) -> tuple[str, int]:
         if self.source[at : at + 1] != '"':
             raise ValueError(f"Was expecting double-quote to start field name at {at}")
-        found, end = _scan_string(self.source, at + 1, True)
-        # Of bytes the escape of half a surrogate pair makes no name, and has no UTF-8 either.
-        errors = "strict" if self.of_bytes and _SURROGATE.search(self.source, at, end) else "surrogatepass"
-        length = len(found.encode("utf-8", errors)) if self.of_bytes else _units(found)
+        found, end = self._string(at, name=True)
+        if self.of_bytes and _SURROGATE.search(self.source, at, end):
+            # The escape of half a surrogate pair makes no name, and has no UTF-8 either.
+            _scan_string(_BYTE.sub("?", self.source[at:end]), 1, True)[0].encode()
+        length = len(found.encode("utf-8", "surrogatepass")) if self.of_bytes else _units(found)
         if length > _LONGEST_NAME:
             raise ValueError(f"Name length ({length}) exceeds the maximum allowed ({_LONGEST_NAME})")
         return found, end
@@ -305,7 +314,7 @@ class _Reader:
         at = self.after_blank(at)
         found = self.source[at : at + 1]
         if found != end and found != ",":
-            raise ValueError(f"Unexpected {found or 'end of input'} at {at}: was expecting a comma or {end}")
+            raise ValueError(f"Unexpected {found!r} at {at}: was expecting a comma or {end}")
         return (at + 1, True) if found == end else (self.after_blank(at + 1), False)
 
 

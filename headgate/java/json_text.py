@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Mapping
+import operator
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, Literal
 
 _MARKS: Final[Mapping[bytes, str | None]] = {
@@ -24,18 +27,33 @@ _ZEROS: Final[Mapping[tuple[bool, ...], str | None]] = {
     (True, True, False, True): None,
 }
 """Which of the first four bytes are zero."""
-_LAX: Final = "as-jackson"
+_WIDE, _TEXT, _NAME = (f"as-jackson-{where}" for where in ("wide", "in-texts", "in-names"))
+_ESCAPE: Final = re.compile(r"\\(?:u([\0-\uffff]{4})|.)", re.DOTALL)
 _REFUSED: Final = "_\x00"
 """Stands for what is not in the encoding: it may follow a value, but is none, is in none, and ends none."""
 
 
 def text_of(data: bytes) -> tuple[str, bool]:
-    """And whether it was UTF-8. What Jackson would refuse if it came to it is left to whoever reads the text. Raises
+    """And whether it was UTF-8: bytes that are not are in it as `surrogateescape` has them, for `forgiven` to look at
+    where they are in a string. What Jackson would refuse if it came to it is left to whoever reads the text. Raises
     ValueError."""
     start, encoding = _guessed(data)
     if encoding is None:
         raise ValueError("Unsupported UCS-4 endianness")
-    return data[start:].decode(encoding, _LAX), encoding == "utf-8"
+    of_bytes = encoding == "utf-8"
+    text = data[start:].decode(encoding, "surrogateescape" if of_bytes else _WIDE)
+    return text if of_bytes else _ESCAPE.sub(_low_bytes, text), of_bytes
+
+
+def _low_bytes(escape: re.Match[str]) -> str:
+    """Of its hexadecimal digits: where they are characters, Jackson looks at no more."""
+    return f"\\u{''.join(chr(ord(each) & 0xFF) for each in escape[1])}" if escape[1] else escape[0]
+
+
+def forgiven(string: str, *, name: bool) -> str:
+    """A string of such a text, with its escapes, and with what Jackson makes of bytes that are no UTF-8. Raises
+    ValueError."""
+    return string.encode("utf-8", "surrogateescape").decode("utf-8", _NAME if name else _TEXT)
 
 
 def _guessed(data: bytes) -> tuple[int, str | None]:
@@ -52,34 +70,38 @@ def _guessed(data: bytes) -> tuple[int, str | None]:
     return 0, "utf-8"
 
 
-def _lax(error: UnicodeError) -> tuple[str, int]:
+def _wide(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeDecodeError)
     data, at = error.object, error.start
     order: Literal["big", "little"] = "big" if error.encoding.endswith("be") else "little"
     if error.encoding.startswith("utf-16"):
         high = 0xD800 <= int.from_bytes(data[at : at + 2], order) < 0xDC00  # then Java takes the next with it
         return "\ufffd", min(len(data), at + (4 if high else 2))
-    if error.encoding.startswith("utf-32"):
-        if at + 4 > len(data):
-            return _REFUSED, len(data)
-        code = int.from_bytes(data[at : at + 4], order)
-        if 0xD800 <= code < 0xE000:
-            return chr(code), at + 4
-        raise error
-    first = data[at]
-    more = next((count for count, lead in enumerate((0xC0, 0xE0, 0xF0), 1) if lead <= first < (lead >> 1) + 0x80), 0)
-    rest = data[at + 1 : at + 1 + more]
-    escaped = (at - len(data[:at].rstrip(b"\\"))) % 2
-    code = first & (0x3F >> more)
+    if at + 4 > len(data):
+        return _REFUSED, len(data)
+    code = int.from_bytes(data[at : at + 4], order)
+    if 0xD800 <= code < 0xE000:
+        return chr(code), at + 4
+    raise error
+
+
+def _sequence(join: Callable[[int, int], int], error: UnicodeError) -> tuple[str, int]:
+    """Longer than it need be, or too large: Jackson does not look. `join` makes the first half of a surrogate pair."""
+    assert isinstance(error, UnicodeDecodeError)
+    data, at = error.object, error.start
+    more = next((count for count, lead in enumerate((0xC0, 0xE0, 0xF0), 1) if lead <= data[at] < (lead >> 1) + 0x80), 0)
+    code, rest = data[at] & (0x3F >> more), data[at + 1 : at + 1 + more]
     for byte in rest:
         code = code << 6 | byte & 0x3F
     whole = more and len(rest) == more and all(byte & 0xC0 == 0x80 for byte in rest)
-    if not whole or 0xD800 <= code < 0xE000 or escaped:
-        return _REFUSED, at + 1
-    if more == 3:  # too large, or longer than it need be: Jackson does not look
+    if not whole or (more == 2 and 0xD800 <= code < 0xE000):
+        raise error
+    if more == 3:
         code -= 0x10000
-        return chr((0xD800 | code >> 10) & 0xFFFF) + chr(0xDC00 | code & 0x3FF), at + 4
+        return chr(join(0xD800, code >> 10) & 0xFFFF) + chr(0xDC00 | code & 0x3FF), at + 4
     return (f"\\u{code:04x}" if code < 0x80 else chr(code)), at + 1 + more
 
 
-codecs.register_error(_LAX, _lax)
+codecs.register_error(_WIDE, _wide)
+codecs.register_error(_TEXT, partial(_sequence, operator.or_))
+codecs.register_error(_NAME, partial(_sequence, operator.add))
