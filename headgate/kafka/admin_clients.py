@@ -28,7 +28,8 @@ def admin_client(settings: Config, **callbacks: Callable[[KafkaError], None]) ->
 
 
 def _made(config: dict[str, Any]) -> AdminClient:
-    return served(AdminClient(watched(ClientKind.ADMIN, config)))
+    # Looking for a topic shall not make it: to librdkafka, who asks is a producer.
+    return served(AdminClient(watched(ClientKind.ADMIN, {**config, "allow.auto.create.topics": False})))
 
 
 def wait(client: AdminClient, answer: Future[T], seconds: float, may_go_on: Callable[[], bool] = lambda: True) -> T:

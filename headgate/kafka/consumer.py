@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 import threading
 import time
@@ -38,11 +39,13 @@ _SEEK_TIMES: Final = 40
 _FAST: Final = {
     "fetch.message.max.bytes": 4 * 1024 * 1024,
     "fetch.queue.backoff.ms": 5,
+    "fetch.wait.max.ms": 1_000,
     "queued.max.messages.kbytes": 65_536,
     "socket.nagle.disable": True,
 }
 """librdkafka's defaults pause for a second when a queue is full, which a loop of batches makes it often, and let small
-packets wait, as Java's client does not."""
+packets wait, as Java's client does not. A fetch ends as soon as there is a record: how long it may last only says how
+often a client with nothing to do is at work, twice a second by default."""
 _METADATA_MS: Final = 300_000
 """Java's default of metadata.max.age.ms: how often topics that match a pattern are looked for."""
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -72,6 +75,9 @@ class GroupConsumer:
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._heard = time.monotonic()
         """When a broker answered last, as far as this is noticed."""
+        self._servers = config.get("bootstrap.servers", "Kafka")
+        self._committing = math.inf
+        """Since when a commit waits for its answer, which librdkafka does for as long as it takes."""
         self._failure: Exception | None = None
         self._paused = False
         self._closed = False
@@ -116,12 +122,10 @@ class GroupConsumer:
         """What has arrived, at once if anything has; else what arrives within `seconds`. Raises fatal errors."""
         if self._pattern is not None and time.monotonic() >= self._next_refresh:
             self._refresh()
-        messages = self._consumer.consume(most, 0)
-        if not messages and seconds > 0:
-            # Not poll(): that one looks five times a second whether a signal has come.
-            messages = self._consumer.consume(1, seconds)
-            if messages:
-                messages += self._consumer.consume(most - 1, 0)
+        # Not poll(): that one looks five times a second whether a signal has come.
+        messages = self._consumer.consume(1, seconds) if seconds > 0 else []
+        if messages or seconds <= 0:
+            messages += self._consumer.consume(most - len(messages), 0)
         self._check()
         if messages:
             self._heard = time.monotonic()
@@ -146,14 +150,17 @@ class GroupConsumer:
             return True
         if error.fatal():
             raise KafkaException(error)
-        self._complaints.say(error.str())
+        self._complain(error)
         return False
 
     def _on_error(self, error: Any) -> None:
         if error.fatal():
             self._failure = KafkaException(error)
         else:
-            self._complaints.say(error.str())
+            self._complain(error)
+
+    def _complain(self, error: Any) -> None:
+        self._complaints.say(error.str(), once=error.code() in NOT_YET)
 
     # --- pausing and moving -------------------------------------------------------------------------------------------
 
@@ -188,8 +195,15 @@ class GroupConsumer:
     # --- offsets ------------------------------------------------------------------------------------------------------
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Waits for the broker. Raises KafkaException."""
-        self._consumer.commit(offsets=_native(offsets), asynchronous=False)
+        """Waits for the broker. Raises KafkaException, also when it did not take some of them."""
+        self._committing = time.monotonic()
+        try:
+            answered = self._consumer.commit(offsets=_native(offsets), asynchronous=False) or ()
+        finally:
+            self._committing = math.inf
+        for done in answered:
+            if done.error is not None:
+                raise KafkaException(KafkaError(done.error.code(), f"{_ours(done)}: {done.error.str()}"))
 
     def ends(self) -> dict[TopicPartition, tuple[int, int]]:
         """The first offset and the one after the last that may be read, of every assigned partition, asked of the
@@ -224,6 +238,8 @@ class GroupConsumer:
     def trouble(self) -> str | None:
         """What keeps it from fetching, in one line. From any thread."""
         now = time.monotonic()
+        if now - self._committing > _HEARD_S:  # nobody hears what it complains of meanwhile
+            return f"{self._servers} has not answered a commit of offsets"
         if self._heard > now - _HEARD_S:
             return None
         return self._complaints.since(max(self._heard, now - _COMPLAINED_S))

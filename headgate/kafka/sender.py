@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.kafka.settings import ONE_AT_A_TIME, QUIET, ClientKind, translate
 from headgate.kafka.statistics import served, watched
 from headgate.log import Complaints
 from headgate.model import Config
@@ -29,14 +29,27 @@ class Sender:
     """May be used from any thread. What one of them sends with one key arrives in that order. It has a thread of its
     own only while something is unanswered, for librdkafka tells nobody who does not listen."""
 
-    def __init__(self, settings: Config, name: str, may_go_on: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self,
+        settings: Config,
+        name: str,
+        may_go_on: Callable[[], bool] = lambda: True,
+        *,
+        creates_topics: bool = True,
+    ) -> None:
         """`settings` are by Apache's names; nothing is part of a transaction. Its thread, and its complaints, have this
-        name. It waits for as long as `may_go_on` says so. Raises ClientConfigError."""
+        name. It waits for as long as `may_go_on` says so. `creates_topics`: if the broker does. Raises
+        ClientConfigError."""
         plain = {key: value for key, value in settings.items() if key != "transactional.id"}
         translated = translate(ClientKind.PRODUCER, plain).config
         complaints = Complaints(log, name)
-        callbacks = {"error_cb": lambda error: complaints.say(error.str())}
-        self._producer = Producer(watched(ClientKind.PRODUCER, {**QUIET, **translated, **callbacks}), logger=log)
+        ours = {
+            "error_cb": lambda error: complaints.say(error.str()),
+            "allow.auto.create.topics": creates_topics,
+        }
+        self._producer = Producer(
+            watched(ClientKind.PRODUCER, {**QUIET, **ONE_AT_A_TIME, **translated, **ours}), logger=log
+        )
         self._name = name
         self._may_go_on = may_go_on
         self._changed = threading.Condition()

@@ -324,7 +324,15 @@ class TestIgnored:
             translate(CONSUMER, {"queued.min.messages": "few"})
 
     @pytest.mark.parametrize(
-        "key", ["plugin.library.paths", "ssl.engine.location", "ssl.providers", "sasl.kerberos.kinit.cmd"]
+        "key",
+        [
+            "plugin.library.paths",
+            "ssl.engine.location",
+            "ssl.providers",
+            "sasl.kerberos.kinit.cmd",
+            "offset.store.method",
+            "offset.store.path",
+        ],
     )
     def test_no_setting_runs_foreign_code(self, key: str) -> None:
         assert translate(CONSUMER, {key: "/tmp/evil"}).ignored == (key,)

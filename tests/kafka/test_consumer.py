@@ -50,6 +50,8 @@ class Client:
         self.messages: list[Message] = []
         self.seek_errors: list[int] = []
         self.topics: list[str] = []
+        self.refusals: dict[int, KafkaError] = {}
+        """By partition: what it has against a commit."""
 
     def committed(self, natives: list[Native], timeout: float) -> list[Native]:
         self._ask()
@@ -58,6 +60,12 @@ class Client:
     def get_watermark_offsets(self, native: Native, timeout: float) -> tuple[int, int]:
         self._ask()
         return 3, 9
+
+    def commit(self, offsets: list[Native], asynchronous: bool) -> list[Any]:
+        return [
+            SimpleNamespace(topic=each.topic, partition=each.partition, error=self.refusals.get(each.partition))
+            for each in offsets
+        ]
 
     def _ask(self) -> None:
         self.asked += 1
@@ -199,6 +207,14 @@ def test_a_partition_that_was_assigned_just_now_is_sought_again(bench: Bench) ->
     bench.client.seek_errors = [KafkaError._UNKNOWN_PARTITION]
     with pytest.raises(KafkaException):
         bench.consumer.seek({WHERE: 7})
+
+
+def test_what_the_broker_did_not_take_of_a_commit_is_told_although_it_took_the_rest(bench: Bench) -> None:
+    offsets = {WHERE: 7, OTHER: 8}
+    bench.consumer.commit(offsets)
+    bench.client.refusals = {1: KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)}
+    with pytest.raises(KafkaException, match=r"t-1: .*Unknown topic or partition"):
+        bench.consumer.commit(offsets)
 
 
 # --- partitions that come and go --------------------------------------------------------------------------------------
@@ -343,3 +359,19 @@ def test_who_waits_is_told_of_the_first_record_and_gets_the_others_with_it(bench
     fetched = bench.consumer.fetch(10, 0.5)
     assert fetched is not None
     assert len(fetched) == 3
+
+
+def test_a_commit_without_an_answer_is_told_of_while_it_waits(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str | None] = []
+
+    def commit(**_: Any) -> list[Any]:
+        for late in (0, module._HEARD_S + 1):
+            now = time.monotonic() + late
+            monkeypatch.setattr(time, "monotonic", lambda now=now: now)
+            told.append(bench.consumer.trouble())
+        return []
+
+    monkeypatch.setattr(bench.client, "commit", commit)
+    bench.consumer.commit({TopicPartition("t", 0): 5})
+    assert told == [None, "127.0.0.1:1 has not answered a commit of offsets"]
+    assert bench.consumer.trouble() is None

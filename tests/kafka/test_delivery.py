@@ -7,11 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from headgate.api import ConnectError
 from headgate.dev.broker import Broker
+from headgate.kafka.native import delivery as deliveries
 from headgate.kafka.native.calls import Message
 from headgate.kafka.native.delivery import Delivery, Refused
 from headgate.pipeline.batch import PRODUCED
@@ -247,6 +248,18 @@ def test_a_topic_that_its_first_record_makes_is_asked_when_it_is_there(unique: C
         sender.close()
         found = [message.value().rstrip(b"x") for message in _read(broker, topic, 300)]
     assert found == [b"%d" % n for n in range(300)]
+
+
+def test_a_topic_that_may_not_be_asked_gets_everything_in_order(
+    broker: Broker, unique: Callable[[str], str], delivery: Callable[..., Delivery], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All at once, the first large batch would be refused, and the small one behind it taken."""
+    monkeypatch.setattr(deliveries, "settings_of", lambda *_: KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    topic = _create(broker, unique("silent"), **{"max.message.bytes": "100000"})
+    sender = delivery(**{"linger.ms": "500"})
+    sender.send(_table(topic, [{"value": b"%d," % n + b"x" * 1000, "partition": 0} for n in range(1040)]))
+    assert sender.flush(30)
+    assert [int(message.value().split(b",")[0]) for message in _read(broker, topic, 1040)] == list(range(1040))
 
 
 def test_a_refused_record_is_told_with_all_that_it_has(small: str, delivery: Callable[..., Delivery]) -> None:

@@ -67,3 +67,21 @@ def test_any_sizes_and_topics() -> None:
             mine = [number for number in accepted if by_number[number].topic == topic]
             assert mine == sorted(mine)
         assert sorted(accepted + refused) == list(range(60))
+
+
+def test_a_topic_that_does_not_say_what_it_takes_gets_twice_as_much_each_time() -> None:
+    oversize = Oversize()
+    oversize.feel("t", 100)
+    for size, limit in [(40, 100), (60, 200), (200, 400), (350, 800), (800, None), (800, None)]:
+        oversize.taken("t", size, 1000)
+        assert oversize.limit("t") == limit
+
+
+def test_but_no_more_than_it_took() -> None:
+    oversize = Oversize()
+    oversize.feel("t", 400)
+    for number in (1, 2):
+        assert oversize.takes(message(number, 200))
+    oversize.group()
+    oversize.taken("t", 400, 1000)
+    assert oversize.limit("t") == 200

@@ -15,7 +15,7 @@ from headgate.kafka.native.columns import Arguments, address, column, slices
 from headgate.kafka.native.oversize import Oversize
 from headgate.kafka.native.rows import QUEUE_FULL, rows_of
 from headgate.kafka.native.topic_settings import settings_of
-from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.kafka.settings import ONE_AT_A_TIME, QUIET, ClientKind, translate
 from headgate.kafka.statistics import traced
 from headgate.log import Complaints
 from headgate.model import Config
@@ -36,6 +36,8 @@ _ASK_S: Final = 3.0
 _SILENCE: Final = 0
 _SILENCE_S: Final = 10.0
 """Who has not answered is asked nothing for so long: what is sent goes into the queue meanwhile."""
+_FEEL: Final = 16_384
+"""Bytes that go first to a topic that may not be asked: as many as the batches of Java's client have."""
 _TRIES: Final = 2
 """How often a topic that is not there is asked for its limit: before its first record, and after it."""
 _OF_THE_RECORD: Final = frozenset({_TOO_LARGE, _INVALID_TOPIC, 3, 29, 87, -188, -190})
@@ -63,7 +65,7 @@ class Delivery:
         translated = translate(ClientKind.PRODUCER, config)
         if translated.ignored:
             log.info("Producer settings without meaning here are ignored: %s", ", ".join(translated.ignored))
-        settings = {**QUIET, **_FAST, **translated.config}
+        settings = {**QUIET, **ONE_AT_A_TIME, **_FAST, **translated.config}
         # Only failures are reported: what has left the queue without one has arrived.
         settings["delivery.report.only.error"] = True
         self._calls = native.library()
@@ -92,6 +94,7 @@ class Delivery:
             self._send_rows(topic, rows)
             if limited:
                 self._settle()  # before the next: so no batch has more than these rows
+                self._oversize.taken(topic, rows.nbytes, self._largest)
         self._look()
 
     def _limit(self, topic: str) -> int | None:
@@ -106,6 +109,8 @@ class Delivery:
                 return self._oversize.limit(topic) if asked else 1
             if told != _SILENCE:
                 self._asked[topic] = _TRIES
+                if isinstance(told, int):  # it may not be asked
+                    self._oversize.feel(topic, min(_FEEL, self._largest))
         return self._oversize.limit(topic)
 
     def _learn(self, topic: str) -> dict[str, str] | int:
@@ -242,7 +247,10 @@ class Delivery:
                 self._calls.rd_kafka_flush(self._handle, int(min(left, 0.1) * 1000))
             elif self._oversize:
                 for topic in self._oversize.returned:
+                    known = self._oversize.limit(topic)
                     self._learn(topic)  # it takes less than it did, or could not be asked before
+                    if known is None and self._oversize.limit(topic) is not None:
+                        log.warning("Records of %s may be out of order: it takes smaller batches than it did", topic)
                 self._send_again(self._oversize.group())
             else:
                 return True

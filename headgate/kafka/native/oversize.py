@@ -16,6 +16,7 @@ class Oversize:
         self._waiting: dict[str, deque[Message]] = {}
         self._returned: dict[str, list[Message]] = {}
         self._limits: dict[str, int] = {}
+        self._felt: set[str] = set()
         self._alone: int | None = None
 
     def __len__(self) -> int:
@@ -29,6 +30,19 @@ class Oversize:
     def learn(self, topic: str, most: int) -> None:
         """The broker says that it takes no larger batch of this topic."""
         self._limits[topic] = most
+
+    def feel(self, topic: str, first: int) -> None:
+        """The broker does not say what it takes of this topic: so much to begin with."""
+        self._limits[topic] = first
+        self._felt.add(topic)
+
+    def taken(self, topic: str, size: int, largest: int) -> None:
+        """It took so much. Where it does not say what it takes, twice as much is tried next, up to `largest`."""
+        if topic in self._felt and 2 * size >= self._limits[topic]:
+            self._limits[topic] *= 2
+            if self._limits[topic] >= largest:
+                del self._limits[topic]
+                self._felt.discard(topic)
 
     @property
     def returned(self) -> tuple[str, ...]:
@@ -48,6 +62,7 @@ class Oversize:
             half = sum(message.size for message in messages) // 2
             if len(messages) > 1 or topic not in self._limits:  # one alone says nothing of what others are together
                 self._limits[topic] = min(self._limits.get(topic, half), half)
+                self._felt.discard(topic)
             kept = self._waiting.get(topic, ())
             self._waiting[topic] = deque(sorted([*messages, *kept], key=lambda message: message.number))
         self._returned.clear()

@@ -41,6 +41,10 @@ INT: Final = 2**31 - 1
 
 QUIET: Final[Mapping[str, Any]] = {"log_level": 0}
 """librdkafka logs what it is about to put right by itself, many times a second; what lasts is told as an error."""
+ONE_AT_A_TIME: Final[Mapping[str, Any]] = {"max.in.flight.requests.per.connection": 1}
+"""For producers without transactions, as Apache's workers have it. A broker that refuses a batch for a moment, as one
+that does not lead a new partition yet, may take the next one that is under way, for it does not know the producer. From
+that librdkafka concludes that it has the refused one, too: it would be lost without a word."""
 
 
 def translate(kind: ClientKind, config: Mapping[str, str]) -> Translated:
@@ -269,6 +273,8 @@ _MEANINGLESS: Final = frozenset(
         "ssl.engine.location",
         "ssl.providers",
         "sasl.kerberos.kinit.cmd",
+        "offset.store.method",  # and this would let it write a file
+        "offset.store.path",
     }
 )
 

@@ -47,6 +47,8 @@ class Commits:
     """Those of them that the task does not call retriable."""
     _refused: Mapping[TopicPartition, int] = field(default_factory=dict)
     _error: Exception | None = None
+    _complaint: str = ""
+    """Why the last commit failed."""
 
     def __post_init__(self) -> None:
         self._next = self._clock() + self._spec.flush_interval_ms / 1000
@@ -94,12 +96,15 @@ class Commits:
             self._consumer.commit(wanted)
         except Exception as error:
             activity.fails(_COMMIT, cause_of(error))
-            log.warning("Offsets could not be committed, will try again: %s", error)
+            if str(error) != self._complaint:  # a partition that is no more would be told of at every interval
+                log.warning("Offsets could not be committed, will try again: %s", error)
+            self._complaint = str(error)
             self._metrics.committed(began, ok=False)
             return state, True
         self._refusals = self._unexpected = 0
         activity.goes(_PRE_COMMIT)
         activity.goes(_COMMIT)
+        self._complaint = ""
         self._metrics.commit_seq += 1
         self._metrics.committed(began, ok=True)
         return state.has_committed(wanted), True

@@ -284,6 +284,23 @@ def test_what_fails_is_tried_again_at_the_next_interval_not_at_once() -> None:
     assert not bench.commits.due
 
 
+def test_what_keeps_failing_is_warned_of_once_until_it_goes_again(caplog: pytest.LogCaptureFixture) -> None:
+    """A partition that was deleted cannot be committed at any interval."""
+    bench = Bench({P0: 5})
+    gone, away = OSError("t-0: Unknown topic or partition"), OSError("no broker")
+    bench.consumer.commit_errors = [gone, gone, gone, away, away]
+    for _ in range(6):
+        bench.commit()
+    bench.consumer.commit_errors = [gone]
+    bench.state = replace(bench.state, positions={P0: 9})
+    bench.commit()
+    assert [message.rpartition(": ")[2] for message in caplog.messages] == [
+        "Unknown topic or partition",
+        "no broker",
+        "Unknown topic or partition",
+    ]
+
+
 def test_dead_letters_are_waited_for_as_long_as_the_worker_says() -> None:
     bench = Bench({P0: 5})
     bench.commit()
