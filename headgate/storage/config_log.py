@@ -22,6 +22,7 @@ from headgate.model import (
     TargetState,
     TaskId,
 )
+from headgate.runtime.ports import ConfigsLost
 from headgate.runtime.view import ClusterView
 from headgate.storage.config_records import (
     CommitRecord,
@@ -55,14 +56,27 @@ OnChange = Callable[[PassingEvent | None], None]
 class ConfigLog:
     """May be used from any thread; writes wait for each other."""
 
-    def __init__(self, log: Log, writer: Writer, *, transactional: bool = False, timeout: float = WRITE_S) -> None:
+    def __init__(
+        self,
+        log: Log,
+        writer: Writer,
+        *,
+        transactional: bool = False,
+        timeout: float = WRITE_S,
+        missing: Callable[[], bool] = lambda: False,
+        look: Callable[[], None] = lambda: None,
+    ) -> None:
         """With `transactional`, what only the leader may write goes through the writer that it has claimed the topic
-        with. `timeout` is for a whole write with all of its steps."""
+        with. `timeout` is for a whole write with all of its steps. `missing`: whether Kafka has the topic no more;
+        `look` finds out whether it has another one, and calls `replaced` then."""
         self._topic_log = log
         self._writer = writer
         self._leader: Writer | None = None
         self._transactional = transactional
         self._timeout = timeout
+        self._missing = missing
+        self._look = look
+        self._replaced = False
         self._on_change: OnChange | None = None
         self._fold = ConfigFold()
         self._folding = threading.Lock()
@@ -89,11 +103,34 @@ class ConfigLog:
             return self._fold.state()
 
     def refresh(self, timeout: float) -> ConfigState:
-        """The state with all that was in the topic when this was called. Raises ReadTimeout."""
-        self._topic_log.read_to_end(timeout)
+        """The state with all that was in the topic when this was called; what is in memory, when that topic is no more:
+        what runs shall go on. Raises ReadTimeout."""
+        if self.lost is None:
+            self._topic_log.read_to_end(timeout)
         return self.state()
 
+    @property
+    def lost(self) -> str | None:
+        """Why nothing can be written, and memory is all there is to read."""
+        topic = f"Topic {self._topic_log.topic} of connector configurations"
+        if self._replaced:
+            return (
+                f"{topic} was deleted and made anew. What runs goes on, by what is in memory, and nothing can be"
+                " changed. Save the configurations (GET /connectors?expand=info), then stop all workers and start them"
+                " again."
+            )
+        return f"{topic} was deleted. What runs goes on, and nothing can be changed." if self._missing() else None
+
+    def replaced(self) -> None:
+        """The topic is another one by now. What it says is not carried out: an empty one would end everything, one that
+        was put back could do so half-way. From any thread."""
+        self._replaced = True
+
     def _on_record(self, record: LogRecord) -> None:
+        if record.offset < self._fold.offset:  # it was read to there: the topic has lost records, or is another one
+            self._look()
+        if self._replaced:
+            return
         try:
             known = decode(record.key, record.value)
         except NotJson as error:
@@ -164,6 +201,8 @@ class ConfigLog:
     @contextmanager
     def _step(self) -> Iterator[float]:
         """One write at a time, until a deadline for all of it."""
+        if (lost := self.lost) is not None:
+            raise ConfigsLost(lost)
         deadline = time.monotonic() + self._timeout
         if not self._writing.acquire(timeout=self._timeout):
             raise WriteFailed(f"Another write to topic {self._topic_log.topic} takes longer than {self._timeout:g} s")

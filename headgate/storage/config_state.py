@@ -69,6 +69,11 @@ class ConfigFold:
         self._session_key: SessionKey | None = None
         self._state: ConfigState | None = ConfigState()
 
+    @property
+    def offset(self) -> int:
+        """The next one to read."""
+        return self._offset
+
     def state(self) -> ConfigState:
         if self._state is None:
             self._state = ConfigState(

@@ -161,6 +161,8 @@ class FileOffsetStore:
 
     def _load(self, data: bytes) -> OffsetTable:
         if not data.strip():
+            if self.path.exists():  # a full disk, or a copy that was cut off, leaves such a file
+                _log.warning("The offset file %s is empty: source connectors start from the beginning", self.path)
             return OffsetTable()
         try:
             # A byte order mark is what some editors leave behind.

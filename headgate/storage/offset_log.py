@@ -65,6 +65,10 @@ class OffsetLog:
         """Returns when the topic has been read. Raises ReadTimeout."""
         self._topic_log.start(self._on_record, timeout)
 
+    def begin_again(self, partitions: int) -> None:
+        """Another topic has taken its place. What the last one said is known until that says something else."""
+        self._topic_log.begin_again(partitions)
+
     def close(self) -> None:
         self._writer.close()
         self._topic_log.close()

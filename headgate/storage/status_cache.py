@@ -103,8 +103,9 @@ class StatusCache:
         """The number of this write; None if it must not be made, for another worker has said something newer."""
         entry = self._entry(whose)
         if isinstance(value, Status):
-            self.generation = value.generation
-            if not _may_write(entry, value):
+            if not value.again:
+                self.generation = value.generation
+            if not _may_write(entry, value) or (value.again and _telling(entry)):
                 return None
         entry.heard, entry.last = time.monotonic(), next(self._numbers)
         entry.tombstones += value is None
@@ -143,6 +144,19 @@ class StatusCache:
 
     # --- what is read -------------------------------------------------------------------------------------------------
 
+    def begin_again(self) -> list[tuple[StatusId, StatusValue]]:
+        """Another topic is read from its beginning: what this worker has to say in it."""
+        said: list[tuple[StatusId, StatusValue]] = []
+        for whose, entry in self._entries.items():
+            entry.offset = -1
+            told = entry.own is None or entry.own.offset is not None  # else it is on its way still
+            value = entry.said
+            if value is not None and value == entry.shown and told:
+                if isinstance(value, Status):
+                    value = replace(value, generation=self.generation, again=False)
+                said.append((whose, value))
+        return said
+
     def read(self, whose: StatusId, value: StatusValue | None, offset: int, timestamp: int = -1) -> Status | None:
         """What this worker has to say again: it is true, and something older has come after it."""
         entry = self._entry(whose)
@@ -165,9 +179,9 @@ class StatusCache:
         mine = entry.read
         if not isinstance(mine, Status) or mine != entry.said or not isinstance(status, Status):
             return None
-        older = status.generation < mine.generation and status.worker_id != mine.worker_id
-        if status.state in SAFE and mine.state in _LASTING and older:
-            return replace(mine, generation=self.generation)
+        older = status.again or (status.state in SAFE and status.generation < mine.generation)
+        if older and status.worker_id != mine.worker_id and mine.state in _LASTING:
+            return replace(mine, generation=self.generation, again=False)
         return None
 
     def _delete(self, entry: _Entry, own: bool) -> None:
@@ -211,8 +225,15 @@ class StatusCache:
                 del self._parts[whose.connector]
 
 
+def _telling(entry: _Entry) -> bool:
+    """Whether a state is on its way to the topic."""
+    return entry.own is not None and not (isinstance(entry.own.value, Status) and entry.own.value.again)
+
+
 def _may_write(entry: _Entry, status: Status) -> bool:
     read = entry.read
+    if status.again:
+        return read == status
     return (
         status.state not in SAFE
         or not isinstance(read, Status)
@@ -222,12 +243,9 @@ def _may_write(entry: _Entry, status: Status) -> bool:
 
 
 def _stale(known: StatusValue | None, status: StatusValue | None) -> bool:
-    """Whether a worker says that it stopped a task which another has started since."""
-    return (
-        isinstance(known, Status)
-        and isinstance(status, Status)
-        and status.state is State.UNASSIGNED
-        and known.state is State.RUNNING
-        and known.generation >= status.generation
-        and known.worker_id != status.worker_id
-    )
+    """Whether a worker says that it stopped a task which another has started since, or how one fares that is
+    another's."""
+    if not isinstance(known, Status) or not isinstance(status, Status) or known.worker_id == status.worker_id:
+        return False
+    stopped = status.state is State.UNASSIGNED and known.state is State.RUNNING
+    return status.again or (stopped and known.generation >= status.generation)

@@ -66,10 +66,23 @@ class StatusLog:
         self._retrying = threading.Thread(target=self._retry, name="status-retries", daemon=True)
         self._retrying.start()
 
+    def begin_again(self, partitions: int) -> None:
+        """Another topic has taken its place: it is read from its beginning, and what this worker said last is said
+        again. So do others."""
+        self._topic_log.begin_again(partitions)
+        with self._changed:
+            said = self._cache.begin_again()
+        for whose, value in said:
+            self._put(whose, value)
+
     def flush(self, timeout: float) -> bool:
         """Whether all that was put has been written, or has become pointless, within that time."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._under_way, timeout)
+
+    def refresh(self, timeout: float) -> None:
+        """Reads all that was in the topic when this was called. Raises ReadTimeout."""
+        self._topic_log.read_to_end(timeout)
 
     def close(self, timeout: float = 5.0) -> None:
         """Waits that long for what was put."""
@@ -114,7 +127,8 @@ class StatusLog:
     # --- writes -------------------------------------------------------------------------------------------------------
 
     def put(self, whose: str | TaskId, status: Status) -> None:
-        """UNASSIGNED and FAILED are not written over what another worker said in a later generation."""
+        """UNASSIGNED and FAILED are not written over what another worker said in a later generation, and what is told
+        again only where the topic says the same."""
         self._put(whose, _fitting(status))
 
     def put_topic(self, connector: str, topic: str, task: int, now_ms: int | None = None) -> None:

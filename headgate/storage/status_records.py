@@ -53,15 +53,17 @@ def _tree(whose: StatusId, value: StatusValue) -> dict[str, Any]:
         assert isinstance(whose, TopicId)
         fields = {"name": whose.topic, "connector": whose.connector, "task": value.task}
         return {"topic": {**fields, "discoverTimestamp": value.discovered_ms}}
-    told = {
+    told: dict[str, Any] = {
         "state": value.state.value,
         "trace": value.trace,
         "worker_id": value.worker_id,
         "generation": value.generation,
         "version": value.version,
     }
-    # One field more than Apache's workers write: they read what they know.
-    return told if value.health is None else {**told, "health": _health_tree(value.health)}
+    # Two fields more than Apache's workers write: they read what they know.
+    if value.health is not None:
+        told["health"] = _health_tree(value.health)
+    return {**told, "again": True} if value.again else told
 
 
 def _health_tree(health: Health) -> dict[str, Any]:
@@ -103,6 +105,7 @@ def _status(tree: Any) -> Status:
         _optional(tree.get("version")),  # not there before 4.1
         _typed(tree["generation"], int),
         _health(tree.get("health")),
+        tree.get("again") is True,
     )
 
 

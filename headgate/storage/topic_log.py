@@ -25,6 +25,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec  # type: ignore[attr-defined]
 
 from headgate.kafka.admin_clients import wait
+from headgate.kafka.asking import NOT_YET
 from headgate.kafka.settings import QUIET, ClientKind, translate
 from headgate.kafka.statistics import watched
 from headgate.log import Complaints
@@ -68,6 +69,8 @@ class Log(Protocol):
     def start(self, on_record: OnRecord, timeout: float) -> None: ...
 
     def read_to_end(self, timeout: float, *, at_once: bool = False) -> None: ...
+
+    def begin_again(self, partitions: int) -> None: ...
 
     def close(self) -> None: ...
 
@@ -128,6 +131,11 @@ class TopicLog:
         if threading.current_thread() is self._thread:
             raise RuntimeError(f"the callback of topic {self.topic} would wait for itself: read from another thread")
         self._read_to_end(time.monotonic() + timeout, timeout, at_once)
+
+    def begin_again(self, partitions: int) -> None:
+        """Another topic of so many partitions has taken its place: it is read from its beginning. From any thread."""
+        self._partitions = list(range(partitions))
+        self._anew.set()
 
     def close(self) -> None:
         """No callback comes after this. Harmless when closed."""
@@ -261,7 +269,8 @@ class TopicLog:
 
     def _on_error(self, error: KafkaError) -> None:
         self._last_error = error.str()
-        self._complaints.say(error.str())
+        gone = error.code() in NOT_YET  # which is said of each partition, again and again
+        self._complaints.say(KafkaError(error.code()).str() if gone else error.str(), once=gone)
 
 
 def _consumer(topic: str, clients: Config, read_committed: bool) -> Config:

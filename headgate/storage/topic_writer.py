@@ -57,7 +57,8 @@ class TopicWriter:
         }
         if not retries:
             made["retries"] = "0"
-        self._sender = Sender(made, f"writes-{topic}")
+        # Who deletes an internal topic shall not find one again that nobody has made, with the broker's settings.
+        self._sender = Sender(made, f"writes-{topic}", creates_topics=False)
 
     def send(self, key: bytes, value: bytes | None, told: Told) -> None:
         def answered(done: Future[Any]) -> None:

@@ -56,7 +56,8 @@ def claimed(clients: Config, transactional_id: str) -> TransactionalProducer:
     """A producer whose id no other can use any more; what others left unfinished with it is aborted. `clients` are
     settings by Apache's names."""
     made = {**clients, "acks": "all", "enable.idempotence": "true", "transactional.id": transactional_id}
-    producer = TransactionalProducer({**QUIET, **translate(ClientKind.PRODUCER, made).config})
+    config = translate(ClientKind.PRODUCER, made).config
+    producer = TransactionalProducer({**QUIET, **config, "allow.auto.create.topics": False})
     try:
         producer.init(_CLAIM_S)
     except BaseException:

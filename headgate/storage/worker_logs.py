@@ -17,6 +17,7 @@ from headgate.storage.offset_log import OffsetLog
 from headgate.storage.reach import require_kafka
 from headgate.storage.status_log import GIVE_UP_AFTER_S, StatusLog
 from headgate.storage.topic_log import TopicLog
+from headgate.storage.topic_watch import TopicWatch
 from headgate.storage.topic_writer import TopicWriter
 from headgate.storage.transactional_writer import TransactionalWriter
 
@@ -40,6 +41,14 @@ class WorkerLogs:
         self._admin = admin_client(self._clients("admin"))
         topics = self._topics
 
+        self._watch = TopicWatch(
+            self._admin,
+            {
+                topics.config.name: lambda _: self.configs.replaced(),
+                topics.offsets.name: lambda partitions: self.offsets.begin_again(partitions),
+                topics.status.name: lambda partitions: self.statuses.begin_again(partitions),
+            },
+        )
         configs = self._clients("configs")
         if leads_by_transactions:
             configs = {"fetch.max.wait.ms": "100", **configs}  # transactions end with control records: see TopicLog
@@ -47,6 +56,8 @@ class WorkerLogs:
             TopicLog(topics.config.name, configs, self._admin, read_committed=self._exactly_once),
             TopicWriter(topics.config.name, configs),
             transactional=leads_by_transactions,
+            missing=lambda: topics.config.name in self._watch.missing,
+            look=self._watch.look,
         )
         statuses = self._clients("statuses")
         self.statuses = StatusLog(
@@ -72,9 +83,23 @@ class WorkerLogs:
             self.offsets.start(left())
             self.statuses.start(left())
             self.configs.start(on_change, left())
+            self._watch.look()
+            self._watch.start()
         except BaseException:
             self.close()
             raise
+
+    def trouble(self) -> str | None:
+        """Which of the topics is not what it was, in words for people; None: all are. From any thread."""
+        said = [
+            f"Topic {topic.name} of {topic.holds} was deleted: {then}."
+            for topic, then in (
+                (self._topics.offsets, "sources cannot store any until it is there again"),
+                (self._topics.status, "they are told from memory, and written when it is there again"),
+            )
+            if topic.name in self._watch.missing
+        ]
+        return " ".join(filter(None, [self.configs.lost, *said])) or None
 
     def claim(self) -> None:
         """This worker leads: from now on no other can write what only the leader may. Without exactly-once sources
@@ -131,6 +156,7 @@ class WorkerLogs:
 
     def close(self) -> None:
         """Statuses last: what ends here may still have something to say."""
+        self._watch.close()
         self.configs.close()
         self.offsets.close()
         self.statuses.close()

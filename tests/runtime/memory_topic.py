@@ -67,6 +67,9 @@ class TopicFollower:
             raise ReadTimeout("Kafka is away")
         self.deliver()
 
+    def begin_again(self, partitions: int) -> None:
+        self._at = 0
+
     def close(self) -> None:
         with self._source.lock:
             if self in self._source.followers:

@@ -73,6 +73,10 @@ class MemoryLog:
             raise (TopicGone if at_once else ReadTimeout)("The topic is not there")
         self.deliver()
 
+    def begin_again(self, partitions: int) -> None:
+        self._position = 0
+        self.deliver()
+
     def close(self) -> None:
         if self in self._source.logs:
             self._source.logs.remove(self)

@@ -11,9 +11,9 @@ from log_doubles import MemoryLog, MemoryWriter, Topic
 
 from headgate.model import LevelChange, PassingEvent, RestartRequest, SessionKey, TargetChange, TargetState, TaskId
 from headgate.runtime.errors import ConnectorNotFound
-from headgate.runtime.ports import ConfigStore
+from headgate.runtime.ports import ConfigsLost, ConfigStore
 from headgate.storage.config_log import ConfigLog, LeaderWriteFailed
-from headgate.storage.config_records import TargetStateRecord, encode
+from headgate.storage.config_records import ConnectorRecord, TargetStateRecord, encode
 from headgate.storage.topic_log import ReadTimeout
 from headgate.storage.topic_writer import Entry, WriteFailed
 
@@ -276,3 +276,35 @@ class TestTransactionalLeader:
         worker.configs.claim(leader)
         worker.configs.close()
         assert (leader.closed, worker.writer.closed) == (True, True)
+
+
+def test_while_the_topic_is_gone_nothing_is_changed_and_what_was_read_is_known(topic: Topic) -> None:
+    gone: list[bool] = []
+    worker = Worker(topic, missing=lambda: bool(gone))
+    worker.configs.put_connector("a", {"name": "a"})
+    gone.append(True)
+    worker.log.broken = True
+    with pytest.raises(
+        ConfigsLost, match=r"^Topic connect-configs of connector configurations was deleted\. What runs"
+    ):
+        worker.configs.remove_connector("a")
+    assert worker.configs.refresh(1).view.require("a"), "rebalances go on by that"
+    gone.clear()
+    worker.log.broken = False
+    worker.configs.remove_connector("a")
+
+
+@pytest.mark.parametrize("another", [True, False])
+def test_what_another_topic_of_the_name_says_is_not_carried_out(topic: Topic, another: bool) -> None:
+    """Unlike what is read again of one that has lost its last records."""
+    reader: Worker = Worker(topic, look=lambda: reader.configs.replaced() if another else None)
+    reader.configs.put_connector("a", {"name": "a"})
+    topic.records.clear()
+    reader.log.begin_again(1)
+    topic.append(*encode(ConnectorRecord("a", None)))
+    assert list(reader.configs.view().connectors) == (["a"] if another else [])
+    assert reader.told == ([None] if another else [None, None])
+    if another:
+        with pytest.raises(ConfigsLost, match=r"was deleted and made anew\. What runs goes on, by what is in memory"):
+            reader.configs.put_connector("b", {})
+        assert reader.configs.refresh(1).offset == 1

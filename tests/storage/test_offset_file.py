@@ -70,10 +70,15 @@ def test_without_offsets_the_file_is_still_json(path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b" \n"])
-def test_an_empty_file_holds_no_offsets(path: Path, content: bytes) -> None:
+def test_an_empty_file_holds_no_offsets_and_that_is_said(
+    path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    FileOffsetStore(path).close()
+    assert caplog.messages == [], "a file that is not there yet is as it should be"
     path.write_bytes(content)
     with closing(FileOffsetStore(path)) as store:
         assert store.all("a") == []
+    assert caplog.messages == [f"The offset file {path} is empty: source connectors start from the beginning"]
 
 
 def test_a_missing_file_is_made_by_the_first_offset_and_not_before(path: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import KafkaError
@@ -11,13 +12,13 @@ from hypothesis import strategies as st
 from log_doubles import MemoryLog, MemoryWriter, Topic
 
 from headgate.backoff import Backoff
-from headgate.model import ConnectorType, State, Status, TaskId
+from headgate.model import ConnectorType, Health, State, Status, TaskId, Verdict
 from headgate.runtime.board import StatusBoard
 from headgate.runtime.lifecycle import InstanceEvent
 from headgate.runtime.ports import StatusStore
 from headgate.storage import status_log
 from headgate.storage.status_log import StatusLog
-from headgate.storage.status_records import encode
+from headgate.storage.status_records import decode, encode
 
 HERE, THERE = "here:8083", "there:8083"
 TASK = TaskId("a", 0)
@@ -81,6 +82,27 @@ def test_a_status_is_seen_by_others_once_it_is_in_the_topic(worker: Worker, topi
         '{"state":"RUNNING","trace":null,"worker_id":"here:8083","generation":5,"version":"1.2"}',
     )
     other.close()
+
+
+def test_in_a_topic_that_was_made_anew_every_worker_says_again_what_is_its_own(worker: Worker, topic: Topic) -> None:
+    other, second = Worker(topic), TaskId("a", 1)
+    worker.statuses.put(second, status(State.RUNNING))
+    other.statuses.put(second, status(State.RUNNING, THERE, 2))
+    other.statuses.put(TASK, status(State.FAILED, THERE, 2))
+    worker.statuses.put("a", status(State.RUNNING))
+    worker.statuses.put_topic("a", "orders", 0)
+    known = worker.statuses.get("a"), worker.statuses.tasks("a"), worker.statuses.topics("a")
+    topic.records.clear()
+    for each in (worker, other):
+        each.statuses.begin_again(1)
+    assert len(topic.records) == 4
+    late = Worker(topic)
+    for each in (worker, other, late):
+        assert (each.statuses.get("a"), each.statuses.tasks("a"), each.statuses.topics("a")) == known
+    worker.statuses.put("a", status(State.PAUSED))
+    assert worker.statuses.get("a") == status(State.PAUSED), "as soon as it is put, though the topic is short"
+    for each in (other, late):
+        each.statuses.close(0.1)
 
 
 def test_an_own_status_is_seen_at_once(worker: Worker, topic: Topic) -> None:
@@ -180,6 +202,55 @@ class TestOvertaken:
         topic.append(*encode("a", status(State.FAILED, THERE, 6)))
         assert worker.statuses.get("a") == status(State.FAILED, THERE, 6)
         assert len(topic.entries) == 6
+
+
+class TestToldAgain:
+    """How a task fares is told with its state, and by a worker that was cut off perhaps long after the task moved."""
+
+    FARES = replace(status(State.RUNNING, HERE, 4), health=Health(Verdict.RETRYING, 1), again=True)
+
+    @pytest.mark.parametrize("state", [State.RUNNING, State.UNASSIGNED, State.FAILED])
+    def test_it_takes_no_task_from_another_worker(self, topic: Topic, state: State) -> None:
+        owner, other = Worker(topic), Worker(topic)
+        topic.append(*encode(TASK, status(State.RUNNING, HERE, 4)))
+        owner.statuses.put(TASK, status(state, THERE, 5))
+        topic.append(*encode(TASK, self.FARES))
+        for statuses in (owner.statuses, other.statuses):
+            assert statuses.get(TASK) == status(state, THERE, 5)
+        owner.statuses.close()
+        other.statuses.close()
+
+    def test_who_has_the_task_says_its_state_again(self, worker: Worker, topic: Topic) -> None:
+        worker.statuses.put(TASK, status(State.RUNNING, HERE, 5))
+        worker.statuses.put(TASK, replace(self.FARES, generation=5))
+        topic.append(*encode(TASK, replace(self.FARES, worker_id=THERE)))
+        whose, value = decode(*topic.entries[-1])
+        assert (whose, value) == (TASK, status(State.RUNNING, HERE, 5))
+        assert isinstance(value, Status)
+        assert not value.again
+        assert len(topic.entries) == 4
+
+    def test_it_is_told_only_where_the_topic_says_the_same(self, worker: Worker, topic: Topic) -> None:
+        worker.statuses.put(TASK, self.FARES)
+        assert worker.statuses.get(TASK) is None
+        topic.append(*encode(TASK, status(State.RUNNING, THERE, 5)))
+        worker.statuses.put(TASK, self.FARES)
+        assert worker.statuses.get(TASK) == status(State.RUNNING, THERE, 5)
+        topic.append(*encode(TASK, status(State.RUNNING, HERE, 4)))
+        worker.statuses.put(TASK, self.FARES)
+        told = worker.statuses.get(TASK)
+        assert told is not None
+        assert told.health == self.FARES.health
+        assert len(topic.entries) == 3
+
+    def test_it_does_not_go_ahead_of_a_state_that_kafka_does_not_have_yet(self, worker: Worker, topic: Topic) -> None:
+        topic.append(*encode(TASK, status(State.RUNNING, HERE, 4)))
+        topic.held = []
+        worker.statuses.put(TASK, status(State.RUNNING, HERE, 4))
+        worker.statuses.put(TASK, self.FARES)
+        told = worker.statuses.get(TASK)
+        assert told is not None
+        assert told.health is None
 
 
 class TestDeletion:

@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from headgate.dev.broker import Broker
 from headgate.model import RestartRequest, SessionKey, State, Status, TargetState, TaskId
-from headgate.runtime.ports import KafkaAway
+from headgate.runtime.ports import ConfigsLost, KafkaAway
+from headgate.storage import topic_watch
 from headgate.storage.internal_topics import InternalTopicError
 from headgate.storage.topic_writer import Entry
 from headgate.storage.worker_logs import WorkerLogs
@@ -275,3 +278,40 @@ def test_a_broker_that_goes_and_comes_back(file: dict[str, str], tmp_path: Path)
             assert late.configs.view().require("a").config == {"v": "2"}
             assert [status.state for status in late.statuses.tasks("a").values()] == [State.FAILED] * 10
             assert late.offsets.all("a") == [({"f": 1}, {"p": 1})]
+
+
+def test_topics_that_are_deleted_and_made_anew_are_noticed_and_not_made_by_whoever_writes(
+    broker: Broker, file: dict[str, str], monkeypatch: pytest.MonkeyPatch, eventually: Eventually
+) -> None:
+    monkeypatch.setattr(topic_watch, "EVERY_S", 0.2)
+    configs, offsets, status = names = [file[f"{each}.storage.topic"] for each in ("config", "offset", "status")]
+    admin, running = AdminClient({"bootstrap.servers": broker.bootstrap}), Status(State.RUNNING, "w:1")
+    with closing(WorkerLogs(file)) as logs, closing(WorkerLogs(file)) as late:
+        logs.start()
+        logs.configs.put_connector("a", {"name": "a"})
+        logs.statuses.put("a", running)
+        logs.offsets.put("a", [({"f": 1}, {"p": 1})])
+        assert logs.statuses.flush(10)
+        assert logs.offsets.all("a") == [({"f": 1}, {"p": 1})], "known is what was read, not what was written"
+        assert logs.trouble() is None
+        for deleted in admin.delete_topics(names).values():
+            deleted.result(30)
+        eventually(lambda: all(f"Topic {name} of" in (logs.trouble() or "") for name in names))
+        logs.statuses.put(TaskId("a", 0), running)
+        logs.offsets.put_soon("a", [({"f": 2}, {"p": 2})])
+        with pytest.raises(ConfigsLost, match="nothing can be changed"):
+            logs.configs.put_connector("b", {"name": "b"})
+        assert not logs.statuses.flush(2), "it is sent again and again"
+        made = admin.create_topics([NewTopic(name, 1, 1, config={"cleanup.policy": "compact"}) for name in names])
+        for each in made.values():
+            each.result(30)  # it fails if somebody has made one by then
+        eventually(lambda: "made anew" in (logs.trouble() or "") and offsets not in (logs.trouble() or ""))
+        assert status not in (logs.trouble() or "")
+        assert logs.statuses.flush(20)
+        logs.offsets.put("a", [({"f": 2}, {"p": 3})])
+        assert sorted(offset["p"] for _, offset in logs.offsets.all("a")) == [1, 3], "what was known still is"
+        late.start()
+        eventually(lambda: (late.statuses.get("a"), late.statuses.get(TaskId("a", 0))) == (running, running))
+        assert late.offsets.all("a") == [({"f": 2}, {"p": 3})]
+        assert list(logs.configs.view().connectors) == ["a"]
+        assert configs in (logs.trouble() or "")
