@@ -53,7 +53,9 @@ def _written_version(java: Path) -> str | None:
 
 def _asked_version(java: Path) -> str | None:
     try:
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, errors="replace", timeout=30)
+        answer = subprocess.run(  # noqa: S603 - the Java of this machine's own environment
+            [java, "-version"], capture_output=True, text=True, errors="replace", timeout=30
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     # With JAVA_TOOL_OPTIONS set, another line comes before this one.

@@ -43,7 +43,7 @@ def retrieve(
     module.write_text(_module(coordinates, transitive, excludes))
     pattern = f"{into}/[artifact]-[revision](-[classifier]).[ext]"
     options = ["-cache", str(ivy_cache), "-ivy", str(module), "-confs", "default", "-retrieve", pattern]
-    ivy = subprocess.Popen(
+    ivy = subprocess.Popen(  # noqa: S603 - coordinates are in a file, not in the command
         [java, "-Xmx256m", "-jar", _ivy_jar(), *options],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

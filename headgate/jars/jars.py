@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from headgate.jars import ivy
+from headgate.jars import ivy, pins
 from headgate.jars.ivy import FetchFailed
 from headgate.jars.lock import FileLock
 from headgate.jars.progress import Progress
@@ -31,6 +31,7 @@ class JarSet:
     excludes: tuple[str, ...] = ()
     title: str = ""  # for people; the name when empty
     expected: int = 0  # number of jars, for the progress bar only
+    pins: Path | None = None  # the file of their digests; without one they are believed
 
     def __post_init__(self) -> None:
         for parts, texts in ((3, self.coordinates), (2, self.excludes)):
@@ -52,6 +53,7 @@ KAFKA_BROKER: Final = JarSet(
     transitive=True,
     title="Apache Kafka 4.3.1",
     expected=46,
+    pins=pins.OURS,
 )
 SPARK_KAFKA: Final = JarSet(
     "spark-kafka-4.2.0",
@@ -65,6 +67,7 @@ SPARK_KAFKA: Final = JarSet(
     transitive=False,
     title="Spark's Kafka reader 4.2.0",
     expected=4,
+    pins=pins.OURS,
 )
 
 
@@ -81,7 +84,8 @@ def fetch(
     """The jars of `jar_set`, from the cache or else from Maven; always all of them, or `FetchFailed`.
 
     Safe to call from several processes at once: one fetches, the others wait for it. A download that was cut off
-    leaves nothing that a later call would take for a jar. `JavaMissing` when there is no Java to run Ivy with."""
+    leaves nothing that a later call would take for a jar. `JavaMissing` when there is no Java to run Ivy with.
+    Digests are compared right after a download and not again: that would cost every start what it takes to read all."""
     cache = (cache or cache_folder()).absolute()
     home = cache / "jars" / jar_set.folder
     if jars := _kept(home):
@@ -152,7 +156,7 @@ def _fetch(
 
 
 def _verify(jar_set: JarSet, folder: Path) -> None:
-    """Every jar is whole and none of those asked for is absent; then write the list that says so."""
+    """Every jar is whole and the right one, and none of those asked for is absent; then write the list that says so."""
     jars = sorted(folder.glob("*.jar"))
     for jar in jars:
         try:
@@ -162,10 +166,12 @@ def _verify(jar_set: JarSet, folder: Path) -> None:
             raise FetchFailed(f"{jar.name} came broken ({error}): try again.") from error
         if damaged:
             raise FetchFailed(f"{jar.name} came broken ({damaged} in it has a wrong checksum): try again.")
+    if jar_set.pins:
+        # Ivy compares with .sha1 only, which comes from where the jar comes from.
+        pins.check(folder, jar_set.pins)
     names = {jar.name for jar in jars}
     for coordinate in jar_set.coordinates:
-        _, artifact, version = coordinate.split(":")
-        if f"{artifact}-{version}.jar" not in names:
+        if pins.jar_name(coordinate) not in names:
             raise FetchFailed(f"Ivy fetched no jar for {coordinate}: check the coordinate.")
     (folder / _LIST).write_text("".join(f"{jar.stat().st_size} {jar.name}\n" for jar in jars))
 

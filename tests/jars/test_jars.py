@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from headgate.jars import pins
 from headgate.jars.jars import KAFKA_BROKER, SPARK_KAFKA, FetchFailed, JarSet, cache_folder, fetch
 from headgate.jars.lock import FileLock
 
@@ -193,7 +194,55 @@ def test_a_coordinate_has_three_parts() -> None:
         JarSet("bad", ("org.example:one",), transitive=False)
 
 
+@pytest.fixture
+def pinned(tmp_path: Path) -> JarSet:
+    """With the digests of what FakeIvy writes."""
+    write_jar(tmp_path / "any.jar")
+    digest = pins.digest_of(tmp_path / "any.jar")
+    pins.write(tmp_path / "pins.txt", dict.fromkeys(TWO.coordinates, digest))
+    return replace(TWO, pins=tmp_path / "pins.txt")
+
+
+def tampered(coordinates: Any, *, into: Path, ivy_cache: Path, **rest: Any) -> None:
+    """A whole jar, as its own checksums are; with one class more."""
+    FakeIvy()(coordinates, into=into, ivy_cache=ivy_cache)
+    with zipfile.ZipFile(into / "two-2.0.jar", "a") as jar:
+        jar.writestr("Evil.class", b"code")
+
+
+def test_a_jar_that_is_not_the_pinned_one_is_never_used(tmp_path: Path, pinned: JarSet) -> None:
+    with pytest.raises(FetchFailed, match=r"two-2\.0\.jar is not the jar that Headgate knows.*pins\.txt says \w{64}\."):
+        fetch(pinned, tmp_path, progress=False, retrieve=tampered)
+    assert names_in(tmp_path / "jars") == []
+    assert not (tmp_path / "ivy").exists(), "nor does Ivy keep it"
+    assert len(fetch(pinned, tmp_path, progress=False, retrieve=FakeIvy())) == 2
+
+
+def test_a_jar_that_nobody_pinned_is_never_used(tmp_path: Path, pinned: JarSet) -> None:
+    with pytest.raises(FetchFailed, match=r"more-3\.0\.jar is not .* says nothing of it"):
+        fetch(pinned, tmp_path, progress=False, retrieve=FakeIvy([*NAMES, "more-3.0.jar"]))
+
+
+def test_what_ivy_kept_is_compared_too(tmp_path: Path, pinned: JarSet) -> None:
+    def spoiled(coordinates: Any, *, ivy_cache: Path, **rest: Any) -> None:
+        (tampered if ivy_cache.exists() else FakeIvy())(coordinates, ivy_cache=ivy_cache, **rest)
+
+    (tmp_path / "ivy").mkdir()
+    jars = fetch(pinned, tmp_path, progress=False, retrieve=spoiled)
+    assert {pins.digest_of(jar) for jar in jars} == set(pins.read(tmp_path / "pins.txt").values())
+
+
+def test_the_pins_are_of_the_versions_that_are_fetched() -> None:
+    listed = list(pins.read(pins.OURS))
+    assert listed == sorted(listed)
+    assert {KAFKA_BROKER.pins, SPARK_KAFKA.pins} == {pins.OURS}
+    assert {*KAFKA_BROKER.coordinates, *SPARK_KAFKA.coordinates} <= set(listed), "make pins"
+    assert len(listed) == KAFKA_BROKER.expected + SPARK_KAFKA.expected
+
+
 @pytest.mark.broker
 @pytest.mark.parametrize("jar_set", [KAFKA_BROKER, SPARK_KAFKA], ids=lambda jar_set: jar_set.name)
 def test_the_real_sets_are_complete(jar_set: JarSet) -> None:
-    assert len(fetch(jar_set)) == jar_set.expected
+    jars = fetch(jar_set)
+    assert len(jars) == jar_set.expected
+    pins.check(jars[0].parent, pins.OURS)
