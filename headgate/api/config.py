@@ -21,13 +21,13 @@ class Type(Enum):
     DOUBLE = "DOUBLE"
     LIST = "LIST"
     CLASS = "CLASS"
-    PASSWORD = "PASSWORD"
+    PASSWORD = "PASSWORD"  # noqa: S105 - the name of a type
 
 
 BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD = Type
 
 _RANGES: Final = {Type.SHORT: 15, Type.INT: 31, Type.LONG: 63}
-_PASSWORD_SHOWN: Final = "[hidden]"
+_PASSWORD_SHOWN: Final = "[hidden]"  # noqa: S105 - shown in place of one
 
 
 class Importance(Enum):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
+from headgate.api.reach import Reach
 from headgate.api.record import SinkRecord, SourceRecord
 from headgate.model import TopicPartition as TopicPartition
 
@@ -71,6 +72,10 @@ class SourceTaskContext(Protocol):
     def transaction_context(self) -> TransactionContext | None:
         """None unless records are delivered exactly once and `transaction.boundary` is `connector`."""
 
+    def require(self, reach: Reach, /) -> None:
+        """To be called right before something is opened that `reaches` names: a link may lead elsewhere by then.
+        Raises ConfigError where the worker does not allow it."""
+
 
 class ErrantRecordReporter(Protocol):
     def report(self, record: SinkRecord, error: Exception) -> Future[None]:
@@ -101,3 +106,6 @@ class SinkTaskContext(Protocol):
     @property
     def reporter(self) -> ErrantRecordReporter | None:
         """None unless the connector's configuration allows failed records to be set aside."""
+
+    def require(self, reach: Reach, /) -> None:
+        """As in SourceTaskContext."""

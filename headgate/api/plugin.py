@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from headgate import __version__
+from headgate.api.reach import Reach
 
 
 def public_name(cls: type) -> str:
@@ -31,3 +33,9 @@ class Plugin:
         """Why this plugin cannot be used here, such as a library that is not installed and how to install it; None: it
         can. A configuration that names it is refused with this."""
         return None
+
+    @classmethod
+    def reaches(cls, config: Mapping[str, str]) -> Iterable[Reach]:
+        """What a plugin with this configuration, which may be wrong, gets at: files, hosts, tables, code; without
+        looking at any of it. What the worker does not allow is refused before the plugin sees the configuration."""
+        return ()

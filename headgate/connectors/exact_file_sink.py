@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from headgate.api import ConnectError, Form, TableSinkTask, TopicPartition
-from headgate.connectors.file_sink_config import FileSinkConfig
+from headgate.api import ConnectError, Form, Reach, ReachKind, TableSinkTask, TopicPartition
+from headgate.connectors.file_sink_config import FILE, FileSinkConfig
 from headgate.connectors.ledger import Draft, Ledger, Place, Taken
 from headgate.connectors.lines import lines_of
 
@@ -100,6 +100,7 @@ class ExactFileSinkTask(TableSinkTask):
         self._root = Path(file)
 
     def open(self, partitions: Sequence[TopicPartition]) -> None:
+        self.context.require(Reach(ReachKind.WRITE, str(self._root), FILE))
         for where in partitions:
             ledger = Ledger(self._root, where)
             ledger.discard_drafts()

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 from headgate.api import ConfigValue, ConnectError, Form, SinkConnector, TableSinkTask, TopicPartition
+from headgate.api.reach import Reach, ReachKind
 from headgate.connectors.exact_file_sink import ExactFileSinkTask
-from headgate.connectors.file_sink_config import CONFIG, FileSinkConfig, validated
+from headgate.connectors.file_sink_config import CONFIG, FILE, FileSinkConfig, validated
 from headgate.connectors.ledger import Ledger
 from headgate.connectors.lines import lines_of
 
@@ -34,6 +35,8 @@ class FileStreamSinkTask(TableSinkTask):
     def start(self, config: Mapping[str, str]) -> None:
         file = FileSinkConfig.of(config).file
         self._name = f"file {file}" if file else "standard output"
+        if file:
+            self.context.require(Reach(ReachKind.WRITE, file, FILE))
         try:
             # Unbuffered: one write to the end of the file is never mixed with that of another task.
             self._out = open(file, "ab", buffering=0) if file else sys.stdout.buffer  # noqa: SIM115
@@ -75,6 +78,11 @@ class FileStreamSinkConnector(SinkConnector):
     aliases = ("org.apache.kafka.connect.file.FileStreamSinkConnector",)
     config = CONFIG
     task_class: ClassVar[type[FileStreamSinkTask]] = FileStreamSinkTask
+
+    @classmethod
+    def reaches(cls, config: Mapping[str, str]) -> Sequence[Reach]:
+        file = config.get(FILE, "").strip()
+        return [Reach(ReachKind.WRITE, file, FILE)] if file else ()
 
     @classmethod
     def task_class_for(cls, config: Mapping[str, str]) -> type[FileStreamSinkTask | ExactFileSinkTask]:

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from headgate.api import ConnectError, ExactlyOnceSupport, SourceConnector, SourceTable, SourceTask, schema
 from headgate.api.config import HIGH, INT, LOW, STRING, ConfigDef, Key, at_least, non_empty
+from headgate.api.reach import Reach, ReachKind
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 log = logging.getLogger(__name__)
 
+FILE: Final = "file"
 FILENAME: Final = "filename"
 POSITION: Final = "position"
 
@@ -37,7 +39,7 @@ _QUIET_SECONDS: Final = 5.0
 _LONG: Final = 1 << 63
 
 CONFIG: Final = ConfigDef(
-    Key("file", STRING, default=None, importance=HIGH, doc="File to read; standard input when absent."),
+    Key(FILE, STRING, default=None, importance=HIGH, doc="File to read; standard input when absent."),
     Key("topic", STRING, validator=non_empty, importance=HIGH, doc="Topic that the lines are written to."),
     Key("batch.size", INT, default=2000, validator=at_least(1), importance=LOW, doc="Most lines read in one poll."),
 )
@@ -52,7 +54,7 @@ class FileSourceConfig:
     @classmethod
     def of(cls, config: Mapping[str, str]) -> FileSourceConfig:
         parsed = CONFIG.parse(config)
-        return cls(parsed["topic"], parsed["file"] or None, parsed["batch.size"])
+        return cls(parsed["topic"], parsed[FILE] or None, parsed["batch.size"])
 
 
 class FileStreamSourceTask(SourceTask):
@@ -130,6 +132,7 @@ class FileStreamSourceTask(SourceTask):
             self._input = _StandardInput()
             return True
         try:
+            self.context.require(Reach(ReachKind.READ, self._path, FILE))
             self._input = _File(self._path, self._position)
         except FileNotFoundError:
             if not self._missing:
@@ -185,6 +188,11 @@ class FileStreamSourceConnector(SourceConnector):
     config = CONFIG
     task_class: ClassVar[type[FileStreamSourceTask]] = FileStreamSourceTask
 
+    @classmethod
+    def reaches(cls, config: Mapping[str, str]) -> Sequence[Reach]:
+        file = _file(config)
+        return [Reach(ReachKind.READ, file, FILE)] if file else ()
+
     def start(self, config: Mapping[str, str]) -> None:
         FileSourceConfig.of(config)  # a wrong configuration fails here, not in every task
         self._task_config = dict(config)
@@ -212,7 +220,7 @@ class FileStreamSourceConnector(SourceConnector):
 
 
 def _file(config: Mapping[str, str]) -> str | None:
-    return CONFIG["file"].parse(config.get("file")) or None
+    return CONFIG[FILE].parse(config.get(FILE)) or None
 
 
 def _check_offset(offset: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from headgate.api import ConfigError, ConnectError, DataError, RetriableError, UnsupportedOperation
+from headgate.log import masked
 from headgate.model import TaskId
 from headgate.pipeline.failure import ConsumedRecord, Failure, RawHeaders, class_name
 
@@ -52,8 +53,8 @@ def _context(failure: Failure, task: TaskId) -> RawHeaders:
         ("stage", failure.stage.value),
         ("class.name", failure.plugin),
         ("exception.class.name", _APACHES.get(failure.error, failure.error)),
-        ("exception.message", failure.message),
-        ("exception.stacktrace", "".join(failure.trace)),
+        ("exception.message", None if failure.message is None else masked(failure.message)),
+        ("exception.stacktrace", masked("".join(failure.trace))),
     ]
     # A lone surrogate, which Python may have in a text, has no UTF-8: it is shown by its number.
     return tuple(

@@ -30,7 +30,7 @@ class Packer(Generic[R]):
 
     def unpack(self, data: bytes) -> list[R]:
         """Of this class, or of the more special one that was packed."""
-        cls, rows = pickle.loads(data)
+        cls, rows = pickle.loads(data)  # noqa: S301 - of a job or a result, as in blob.py
         names = self._names if cls is self._cls else tuple(field.name for field in fields(cls))
         return [cls.unchecked(dict(zip(names, values, strict=True))) for values in rows]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from headgate.api import ConfigError
+from headgate.api import ConfigError, Reach, ReachKind
 
 log = logging.getLogger(__name__)
 
@@ -34,13 +34,19 @@ class AllowedPaths:
         return cls(paths or None)
 
     def find(self, path: str) -> Path | None:
-        """The path, if there is one that may be looked into; a warning says which may not. `..` leads nowhere."""
+        """The path, if there is one that may be looked into; a warning says which may not. Neither `..` nor a link
+        leads out: where both lead to is what counts."""
         if not path:
             return None
         if self.paths is None:
             return Path(path)
-        wanted = Path(os.path.normpath(path))
-        if any(wanted.is_relative_to(each) for each in self.paths):
+        wanted = Path(os.path.realpath(path))
+        if any(wanted.is_relative_to(os.path.realpath(each)) for each in self.paths):
             return wanted
         log.warning("The path %s is not allowed to be accessed", path)
         return None
+
+
+def reaches(params: Mapping[str, str]) -> list[Reach]:
+    """What a provider reaches that the worker file does not name: everything, unless it is told where to look."""
+    return [] if AllowedPaths.parse(params).paths else [Reach(ReachKind.READ, os.sep, ALLOWED_PATHS)]

@@ -6,12 +6,16 @@ from collections.abc import Mapping, Set
 
 import javaproperties
 
-from headgate.api import ConfigData, ConfigError, ConfigProvider
-from headgate.providers.allowed_paths import AllowedPaths
+from headgate.api import ConfigData, ConfigError, ConfigProvider, Reach
+from headgate.providers.allowed_paths import AllowedPaths, reaches
 
 
 class FileConfigProvider(ConfigProvider):
     aliases = ("org.apache.kafka.common.config.provider.FileConfigProvider",)
+
+    @classmethod
+    def reaches(cls, config: Mapping[str, str]) -> list[Reach]:
+        return reaches(config)
 
     def configure(self, params: Mapping[str, str]) -> None:
         self._allowed = AllowedPaths.parse(params)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from headgate.api.errors import ConnectError
 from headgate.model import EngineUnavailable, TaskSpec
@@ -22,6 +22,8 @@ from headgate.pipeline.sql.selected import Selected
 from headgate.pipeline.sql.statement import TABLE
 from headgate.pipeline.sql.types import nullable
 from headgate.pipeline.transforms.sql import STATEMENT, VALUE_SCHEMA, Sql
+from headgate.sandbox import Sandbox
+from headgate.spark.plans import check_frame, check_text
 from headgate.spark.session import Session, label
 
 if TYPE_CHECKING:
@@ -34,12 +36,6 @@ if TYPE_CHECKING:
 _BLOB_BYTES: Final = 2 * 1024 * 1024
 """What a statement gave is cut into pieces of this size, so that several cores share it."""
 _LINES: Final = 8
-_NO_QUERY: Final = (
-    "org.apache.spark.sql.catalyst.plans.logical.Command",
-    "org.apache.spark.sql.catalyst.plans.logical.ParsedStatement",
-    "org.apache.spark.sql.catalyst.plans.logical.CompoundBody",
-)
-"""What Spark's parser calls a statement that does something."""
 
 
 class StatementFailed(ConnectError):
@@ -67,14 +63,17 @@ class SparkStatements:
     """Fits `tasks.ports.StatementRunner`. Spark ties jobs to threads: it is called on a lane, one thread of this
     task's own, so that its jobs, and no others, can be cancelled."""
 
-    def __init__(self, spec: TaskSpec, session: Session, output: Output | None) -> None:
-        """`output` is that of a sink. Raises StatementFailed for what Spark's parser refuses, or what is no query."""
+    def __init__(self, spec: TaskSpec, session: Session, output: Output | None, sandbox: Sandbox) -> None:
+        """`output` is that of a sink. Raises StatementFailed for what Spark's parser refuses, or may not be run."""
         self._id = spec.id
         self._session = session
         self._output = output
+        self._sandbox = sandbox
         self._lane = ThreadPoolExecutor(1, f"spark-{spec.id}")
         self._own: tuple[SparkSession, SparkSession] | None = None
         """A session of the task's own, and the one it was made of."""
+        self._checked: dict[str, pa.Schema] = {}
+        """By transform, the types of the rows that its plan was last looked at with."""
         found = parts(spec.chain)
         self.first = found[0].spec
         """The chain up to the first statement, or all of it."""
@@ -105,7 +104,7 @@ class SparkStatements:
         assert part.statement is not None
         statement, declared = part.statement.statement, part.statement.value_schema
         with self._explained(part):
-            _require_query(self._spark(), statement.text)
+            check_text(self._spark(), statement.text, self._sandbox)
             return Relations(statement.fields(), _declared(declared) if declared else None)
 
     def _run(self, cut: _Cut, tables: Sequence[pa.Table], shelf: Shelf | None) -> list[Job]:
@@ -123,16 +122,27 @@ class SparkStatements:
         session = self._spark()
         label(session.sparkContext, str(self._id), self._id.connector)
         try:
-            frame = _query(session, part, relation)
+            frame = self._query(session, part, relation)
             if len(relation.topics) == 1 or "topic" in map(str.lower, frame.columns):
                 yield frame.toArrow(), relation.origins
                 return
             # The rows do not say of which topic they are: topic by topic, it is known.
             for topic in relation.topics:
                 alone = relation.of_topic(topic)
-                yield _query(session, part, alone).toArrow(), alone.origins
+                yield self._query(session, part, alone).toArrow(), alone.origins
         finally:
             session.catalog.dropTempView(TABLE)
+
+    def _query(self, session: SparkSession, part: Part, relation: Relation) -> DataFrame:
+        assert part.statement is not None
+        visible = relation.visible
+        session.createDataFrame(visible).createOrReplaceTempView(TABLE)
+        frame = session.sql(part.statement.statement.text)
+        # It takes a hundred calls of the JVM, and says the same of every batch of the same types.
+        if visible.schema != self._checked.get(part.alias):
+            check_frame(frame, self._sandbox)
+            self._checked[part.alias] = visible.schema
+        return frame
 
     @contextmanager
     def _explained(self, part: Part) -> Iterator[None]:
@@ -145,13 +155,14 @@ class SparkStatements:
             raise StatementFailed(part, _reason(explained)) from None
 
 
-def problems(session: Session, cls: type, settings: Mapping[str, str]) -> dict[str, str]:
-    """What Spark's parser has against an Sql transform, by key; nothing while there is no session. No job is run."""
+def problems(session: Session, cls: type, settings: Mapping[str, str], sandbox: Sandbox) -> dict[str, str]:
+    """What is against an Sql transform, by key, as its parsed text says; nothing while there is no session. No job is
+    run."""
     found: dict[str, str] = {}
     if not issubclass(cls, Sql) or not session.ready:
         return found
     checks: dict[str, Callable[[str], object]] = {
-        STATEMENT: lambda text: _require_query(_apart(session.session()), text),
+        STATEMENT: lambda text: check_text(_apart(session.session()), text, sandbox),
         VALUE_SCHEMA: _declared,
     }
     for key, check in checks.items():
@@ -171,27 +182,6 @@ def _apart(base: SparkSession) -> SparkSession:
     # What ${...} means was settled by the config providers; Spark would look into the worker's environment.
     made.conf.set("spark.sql.variable.substitute", "false")
     return made
-
-
-def _require_query(session: SparkSession, text: str) -> None:
-    """Before Spark is asked to run it: what is no query would have an effect at once."""
-    from py4j.java_gateway import is_instance_of
-
-    java: Any = session._jsparkSession
-    gateway: Any = session.sparkContext._gateway
-    waiting = [java.sessionState().sqlParser().parsePlan(text)]
-    while waiting:
-        node = waiting.pop()
-        if any(is_instance_of(gateway, node, name) for name in _NO_QUERY):
-            raise ConnectError("It must be a query, without any effect")
-        children = node.children()
-        waiting += [children.apply(place) for place in range(children.size())]
-
-
-def _query(session: SparkSession, part: Part, relation: Relation) -> DataFrame:
-    assert part.statement is not None
-    session.createDataFrame(relation.visible).createOrReplaceTempView(TABLE)
-    return session.sql(part.statement.statement.text)
 
 
 def _declared(fields: str) -> pa.DataType:

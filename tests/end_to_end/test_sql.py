@@ -327,8 +327,8 @@ def test_a_large_backlog_goes_through_a_statement(
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(10)
     count = 23_000
-    # Idempotent: what is sent again, because the topic is so new, keeps its place.
-    settings = {"enable.idempotence": True}
+    # What is sent again, because the topic is so new, keeps its place, and is not taken for sent by what follows it.
+    settings = {"max.in.flight.requests.per.connection": 1}
     producer = Producer({"bootstrap.servers": broker.bootstrap, **settings})
     for number in range(2 * count):
         producer.produce(topic, b'{"id":%d,"price":%d}' % (number, number % 10), partition=number % 2)

@@ -152,6 +152,30 @@ class TestAllowedPaths:
         provider = made(DirectoryConfigProvider(), allowed_paths=f"{tmp_path}/a")
         assert provider.get(str(tmp_path), {"k"}) == ConfigData({})
 
+    @pytest.mark.parametrize("path", ["in/out", "in/deep", "in/up/secret"])
+    def test_a_link_does_not_lead_out(self, tmp_path: Path, path: str) -> None:
+        for folder in ("in", "out"):
+            (tmp_path / folder).mkdir()
+            (tmp_path / folder / "secret").write_text("k=v")
+        (tmp_path / "in" / "out").symlink_to(tmp_path / "out" / "secret")
+        (tmp_path / "in" / "deep").symlink_to(tmp_path / "in" / "out")
+        (tmp_path / "in" / "up").symlink_to(tmp_path / "out")
+        provider = made(FileConfigProvider(), allowed_paths=f"{tmp_path}/in")
+        assert provider.get(f"{tmp_path}/{path}", {"k"}) == ConfigData({})
+        assert provider.get(f"{tmp_path}/in/up/../in/secret", {"k"}) == ConfigData({"k": "v"})
+        listed = made(DirectoryConfigProvider(), allowed_paths=f"{tmp_path}/in")
+        assert listed.get(f"{tmp_path}/in", {"secret", "out", "deep"}) == ConfigData({"secret": "k=v"})
+        assert listed.get(f"{tmp_path}/in/up", {"secret"}) == ConfigData({})
+
+    def test_an_allowed_folder_may_be_a_link_and_secrets_may_be_mounted_as_links(self, tmp_path: Path) -> None:
+        (tmp_path / "real" / "..2024").mkdir(parents=True)
+        (tmp_path / "real" / "..2024" / "key").write_text("v")
+        (tmp_path / "real" / "..data").symlink_to("..2024")
+        (tmp_path / "real" / "key").symlink_to("..data/key")
+        (tmp_path / "secrets").symlink_to(tmp_path / "real")
+        provider = made(DirectoryConfigProvider(), allowed_paths=f"{tmp_path}/secrets")
+        assert provider.get(f"{tmp_path}/secrets", {"key"}) == ConfigData({"key": "v"})
+
     @pytest.mark.parametrize(
         ("listed", "message"), [("a/b", "Path a/b is not absolute"), ("/no/such", "Path /no/such does not exist")]
     )

@@ -34,6 +34,7 @@ from headgate.runtime.config.validation import ConfigInfo, ConfigInfos
 from headgate.runtime.config.validator import Validator, failure_message, require_version
 from headgate.runtime.errors import BadRequest
 from headgate.runtime.plugins import Plugins
+from headgate.sandbox import Sandbox
 
 NULL = "Null value can not be supplied as the configuration value."
 
@@ -661,6 +662,7 @@ class TestSteps:
     """What only others can judge: a function must be there, and SQL is for the engine."""
 
     PLUGINS = Plugins([FileStreamSinkConnector, StringConverter, SimpleHeaderConverter, Python, Sql])
+    OPEN = Validator(PLUGINS, WORKER, sandbox=Sandbox(mode="open"))
     SINK: ClassVar = {"name": "a", "connector.class": "FileStreamSink", "topics": "t", "transforms": "x"}
 
     @pytest.mark.parametrize(
@@ -676,7 +678,7 @@ class TestSteps:
     def test_a_function_is_looked_for(self, name: str, reason: str | None) -> None:
         key = "transforms.x.function"
         given = {**self.SINK, "transforms.x.type": "headgate.transforms.Python", key: name}
-        found = errors(Validator(self.PLUGINS, WORKER).validate(given))
+        found = errors(self.OPEN.validate(given))
         if reason is None:
             assert found == {}
         else:
@@ -686,13 +688,13 @@ class TestSteps:
     def test_a_function_that_is_not_named_is_missing_and_no_more(self) -> None:
         given = {**self.SINK, "transforms.x.type": "headgate.transforms.Python"}
         missing = 'Missing required configuration "transforms.x.function" which has no default value.'
-        assert errors(Validator(self.PLUGINS, WORKER).validate(given)) == {"transforms.x.function": [missing]}
+        assert errors(self.OPEN.validate(given)) == {"transforms.x.function": [missing]}
 
     def test_a_module_that_fails_is_named_with_its_error(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "half_written.py").write_text("def enrich(record)\n")
         monkeypatch.syspath_prepend(tmp_path)
         given = {**self.SINK, "transforms.x.type": "Python", "transforms.x.function": "half_written.enrich"}
-        (said,) = errors(Validator(self.PLUGINS, WORKER).validate(given))["transforms.x.function"]
+        (said,) = errors(self.OPEN.validate(given))["transforms.x.function"]
         assert "It cannot be imported: SyntaxError: expected ':' (half_written.py, line 1)" in said
 
     def test_the_engine_is_asked_about_sql_and_what_is_wrong_without_it_is_said_once(self) -> None:

@@ -5,6 +5,7 @@ import pytest
 from headgate.api import ConfigError
 from headgate.runtime.config.overrides import Listed
 from headgate.runtime.config.worker_config import DISTRIBUTED, STANDALONE, WorkerConfig, unknown_keys
+from headgate.sandbox import Sandbox
 
 REQUIRED = {
     "bootstrap.servers": "a:1, b:2",
@@ -34,6 +35,7 @@ def test_what_must_be_there_is_enough() -> None:
         topic_tracking=True,
         topic_tracking_reset=True,
         bootstrap_servers="a:1,b:2",
+        sandbox=Sandbox.of(REQUIRED),
     )
 
 
@@ -167,7 +169,8 @@ class TestUnknownKeys:
             "spark.master", "producer.linger.ms", "consumer.max.poll.records", "admin.retries", "value.converter.x",
             "ssl.protocol", "sasl.mechanism", "security.protocol", "config.providers", "plugin.discovery", "group.id",
             "status.storage.topic", "inter.worker.key.size", "offset.storage.file.filename", "header.converter.x",
-            "listeners.https.ssl.key.password", "client.dns.lookup", "rest.extension.classes", "headgate.anything",
+            "listeners.https.ssl.key.password", "client.dns.lookup", "rest.extension.classes",
+            "headgate.residents.anything",
         ],
     )  # fmt: skip
     def test_keys_that_somebody_reads_or_apache_knows(self, key: str) -> None:
@@ -178,3 +181,10 @@ class TestUnknownKeys:
 
     def test_they_come_in_the_order_of_the_file(self) -> None:
         assert unknown_keys({"zz": "", "listeners": "", "yy": ""}, STANDALONE) == ["zz", "yy"]
+
+
+def test_a_slip_in_a_key_that_confines_connectors_is_told() -> None:
+    assert unknown_keys({"headgate.sandbx": "strict"}, STANDALONE) == [
+        "headgate.sandbx (did you mean headgate.sandbox?)"
+    ]
+    assert unknown_keys({"headgate.residents.max": "1", "headgate.spark.ui.host": "x"}, STANDALONE) == []

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from headgate.api.context import TopicPartition
+from headgate.api.reach import Reach
 from headgate.api.record import SinkRecord, SourceRecord
 
 
@@ -83,6 +84,10 @@ class MemorySourceTaskContext:
         self.cluster = dict(cluster or {})
         self.offset_reader = offset_reader or MemoryOffsets()
         self.transaction_context = transaction_context
+        self.required: list[Reach] = []
+
+    def require(self, reach: Reach) -> None:
+        self.required.append(reach)
 
 
 class MemoryReporter:
@@ -99,7 +104,7 @@ class MemoryReporter:
 
 
 class MemorySinkTaskContext:
-    """`rewound`, `paused`, `timeouts` and `commit_requests` hold what the task asked for."""
+    """`rewound`, `paused`, `timeouts`, `commit_requests` and `required` hold what the task asked for."""
 
     def __init__(
         self,
@@ -114,6 +119,7 @@ class MemorySinkTaskContext:
         self.paused: set[TopicPartition] = set()
         self.timeouts: list[int] = []
         self.commit_requests = 0
+        self.required: list[Reach] = []
 
     def offset(self, partition: TopicPartition, offset: int) -> None:
         self.rewound[partition] = offset
@@ -129,3 +135,6 @@ class MemorySinkTaskContext:
 
     def request_commit(self) -> None:
         self.commit_requests += 1
+
+    def require(self, reach: Reach) -> None:
+        self.required.append(reach)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from headgate.api import ConfigValue, ConnectError, ExactlyOnceSupport, SourceConnector
+from headgate.api.reach import Reach, client_reaches
 from headgate.connectors.mirror.cluster import Cluster
-from headgate.connectors.mirror.config import ALIAS, CONFIG, FROM_JSON, GROUP, JSON, MirrorConfig, validated
+from headgate.connectors.mirror.config import (
+    ALIAS,
+    CONFIG,
+    FROM_JSON,
+    GROUP,
+    JSON,
+    SOURCE_PREFIX,
+    MirrorConfig,
+    validated,
+)
 from headgate.connectors.mirror.lookout import Lookout
 from headgate.connectors.mirror.positions import check_change, dealt, written
 from headgate.connectors.mirror.task import ONE_CLUSTER, PARTITIONS, MirrorTask
@@ -23,6 +33,10 @@ class Mirror(SourceConnector):
     aliases = ("headgate.connectors.Mirror",)
     config = CONFIG
     task_class: ClassVar[type[MirrorTask]] = MirrorTask
+
+    @classmethod
+    def reaches(cls, config: Mapping[str, str]) -> Iterable[Reach]:
+        return client_reaches(config, SOURCE_PREFIX)
 
     def __init__(self) -> None:
         self._lookout: Lookout | None = None

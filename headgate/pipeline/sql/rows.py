@@ -84,7 +84,7 @@ def sides_of(tables: Iterable[pa.Table]) -> tuple[Side, Side]:
     """What is known of the keys and of the values of all these tables of StatementRows."""
     key, value = Side(), Side()
     for table in tables:
-        one, other = pickle.loads(table.schema.metadata[_SIDES])
+        one, other = pickle.loads(table.schema.metadata[_SIDES])  # noqa: S301 - StatementRows wrote it, in a result
         key, value = key.joined(one), value.joined(other)
     return key, value
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from headgate.api import HIGH, STRING, ConfigDef, ConfigError, DataError, Key, Record, Transform
 from headgate.api.config import REQUIRED
+from headgate.api.reach import Reach, ReachKind
 
 FUNCTION = "function"
 
@@ -25,6 +26,11 @@ class Python(Transform[Any]):
     config: ClassVar[ConfigDef] = ConfigDef(
         Key(FUNCTION, STRING, REQUIRED, _found, HIGH, "Dotted name of the function, e.g. my_module.enrich.")
     )
+
+    @classmethod
+    def reaches(cls, config: Mapping[str, str]) -> Sequence[Reach]:
+        module = config.get(FUNCTION, "").strip().rpartition(".")[0]
+        return [Reach(ReachKind.CODE, module, FUNCTION)] if module else ()
 
     def configure(self, config: Mapping[str, str]) -> None:
         super().configure(config)
@@ -46,9 +52,13 @@ def _function(key: str, name: str) -> Callable[[Any], Any]:
     except (Exception, SystemExit) as error:
         raise ConfigError.invalid(key, name, f"It cannot be imported: {type(error).__name__}: {error}") from error
     function = getattr(found, attribute, None)
-    if callable(function):
+    home = getattr(function, "__module__", None)
+    if callable(function) and home == module:
         return function  # type: ignore[no-any-return]
     reason = "It must be the dotted name of a function, e.g. my_module.enrich"
-    if found is not None and function is None:
+    if callable(function):
+        # Else every module would offer all that it imports: whoever allowed it has seen only what it defines.
+        reason = f"It is not defined in {module} but in {home}: name it by the module that it is defined in"
+    elif found is not None and function is None:
         reason = f"It cannot be imported: {found} has no {attribute}. A worker reads it once: restart it after a change"
     raise ConfigError.invalid(key, name, reason)

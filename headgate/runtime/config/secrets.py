@@ -10,7 +10,7 @@ from typing import Final
 
 from headgate.api.config_provider import ConfigProvider
 from headgate.api.errors import ConfigError
-from headgate.log import hide, is_secret
+from headgate.log import hide, is_secret, is_secret_key
 from headgate.model import Config
 from headgate.runtime.config import connector_config
 from headgate.runtime.config.connector_config import with_prefix
@@ -129,7 +129,9 @@ class Secrets:
 
 
 def resolve_worker(raw: Config, plugins: Plugins, public: Collection[str]) -> tuple[Config, Secrets]:
-    """The worker file with its own providers applied to it, and the providers. Raises ConfigError."""
+    """The worker file with its own providers applied to it, and the providers; its secrets are hidden from now on.
+    Raises ConfigError."""
+    hide(value for key, value in raw.items() if key not in public and is_secret_key(key) and not has_variables(value))
     secrets = Secrets.of(raw, plugins)
     try:
         return secrets.resolve(raw, public).config, secrets

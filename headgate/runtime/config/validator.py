@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,13 +16,14 @@ from headgate.java.regex import compiled
 from headgate.log import masked
 from headgate.model import SINK_GROUP_PREFIX, Config, ConnectorType
 from headgate.runtime.config import connector_config as keys
-from headgate.runtime.config import exactly_once, unknown_keys
+from headgate.runtime.config import exactly_once, masking, reaches, unknown_keys
 from headgate.runtime.config.client_check import ClientCheck
 from headgate.runtime.config.secrets import Resolved, Secrets, has_variables
 from headgate.runtime.config.validation import ConfigInfo, ConfigInfos
 from headgate.runtime.config.worker_config import SIMPLE_HEADER_CONVERTER
 from headgate.runtime.errors import BadRequest, PluginNotFound, ProviderFailed
 from headgate.runtime.plugins import Found, PluginKind, Plugins
+from headgate.sandbox import Sandbox
 
 _NULL = "Null value can not be supplied as the configuration value."
 
@@ -40,6 +41,7 @@ class Validator:
     clients: ClientCheck | None = None
     """Without it no client settings are looked at."""
     try_step: TryStep = lambda cls, settings: {}
+    sandbox: Sandbox = field(default_factory=Sandbox)
 
     def validate(self, config: Mapping[str, str | None]) -> ConfigInfos:
         """All that is wrong, key by key, without telling a secret. Raises BadRequest when there is no class to ask, or
@@ -53,11 +55,14 @@ class Validator:
         version = resolved.config.get(keys.CONNECTOR_VERSION)
         if version is not None and not _matches(version, found.version):
             return _wrong_version(config, found, version)
-        return _without_secrets(self._validate(config, resolved.config, found), stored)
+        infos = self._validate(config, resolved.config, found)
+        return _without_secrets(infos, stored, masking.literals(stored, self.plugins))
 
     def _validate(self, config: Mapping[str, str | None], given: Config, found: Found) -> ConfigInfos:
         connector = found.connector()
-        framework = self._described(keys.definition(found.connector_type) + self._steps(given), found, given)
+        refused = reaches.refused(given, self.plugins, self.sandbox)
+        described = self._described(keys.definition(found.connector_type) + self._steps(given), found, given)
+        framework = _unlooked(described, refused)
         values = {value.name: value for value in framework.validate(given)}
         for each in (each for each in framework if each.name.endswith(keys.VERSION)):
             values[each.name].recommended_values = [each.default] if each.default else []
@@ -76,14 +81,21 @@ class Validator:
             values.setdefault(key, ConfigValue(key)).errors.append(_NULL)
             if key not in framework:
                 undefined.append(ConfigInfo(None, values[key]))
-        own_def, own_values = self._own(found, connector, given)
-        clients = self.clients.infos(found.connector_type, given) if self.clients else []
+        own_def, own_values = self._own(found, connector, given, refused)
+        may = {key: value for key, value in given.items() if key not in refused}
+        clients = self.clients.infos(found.connector_type, may) if self.clients else []
         converters = [info for key in sorted(keys.CONVERTERS) for info in self._converter_keys(key, values, given)]
         declared = [
             *(each for each in undefined if each.value and each.value.name not in own_def),
             *(ConfigInfo(key, values[key.name]) for key in framework if key.name not in own_def),
             *(ConfigInfo(own_def.get(name), value) for name, value in own_values.items()),
         ]
+        told = {info.value.name: info.value for info in (*declared, *clients, *converters) if info.value is not None}
+        for key, reason in refused.items():
+            if key not in told:
+                told[key] = ConfigValue(key)
+                clients.append(ConfigInfo(None, told[key]))
+            told[key].errors.append(reason)
         groups = dict.fromkeys([*framework.groups, *own_def.groups, *_groups(converters)])
         # As Apache counts: every message of the connector's keys, but each client's or converter's key once.
         count = sum(len(info.value.errors) for info in declared if info.value is not None)
@@ -98,7 +110,8 @@ class Validator:
     def _connector(self, config: Mapping[str, str | None], resolved: Resolved) -> Found:
         name = resolved.config.get(keys.CONNECTOR_CLASS)
         if not name:
-            shown = ", ".join(f"{key}={'null' if value is None else value}" for key, value in config.items())
+            given = {key: "null" if value is None else value for key, value in config.items()}
+            shown = ", ".join(f"{key}={value}" for key, value in masking.masked(given, self.plugins).items())
             raise BadRequest(f"Connector config {{{shown}}} contains no connector type")
         try:
             found = self.plugins.find_connector(name)
@@ -110,10 +123,13 @@ class Validator:
         return found
 
     @staticmethod
-    def _own(found: Found, connector: Connector, config: Config) -> tuple[ConfigDef, dict[str, ConfigValue]]:
+    def _own(
+        found: Found, connector: Connector, config: Config, refused: Collection[str]
+    ) -> tuple[ConfigDef, dict[str, ConfigValue]]:
         if not isinstance(connector.config, ConfigDef):
             raise BadRequest(f"{found.name}.config must be a ConfigDef.")
-        values = connector.validate(config)
+        limited = any(reach.key in refused for reach in found.cls.reaches(config))
+        values = _unlooked(connector.config, refused).validate(config) if limited else connector.validate(config)
         if values is None:
             raise BadRequest(f"{found.name}.validate() must return a list of ConfigValue that is not None.")
         return connector.config, {value.name: value for value in values}
@@ -232,6 +248,11 @@ class Validator:
         return [ConfigInfo(definition.get(value.name), value) for value in definition.validate(config)]
 
 
+def _unlooked(definition: ConfigDef, refused: Collection[str]) -> ConfigDef:
+    """What may not be reached is not looked at either: to import a module, for one, is to run it."""
+    return ConfigDef(*(replace(key, validator=None) if key.name in refused else key for key in definition))
+
+
 def _keys_of(found: Found, key: str) -> ConfigDef:
     """By the names that users write."""
     definition: ConfigDef = getattr(found.cls, "config", ConfigDef())
@@ -249,15 +270,19 @@ def failure_message(infos: ConfigInfos) -> str:
     )
 
 
-def _without_secrets(infos: ConfigInfos, stored: Config) -> ConfigInfos:
-    """With variables in place of what they stand for, and without secrets in messages."""
+def _without_secrets(infos: ConfigInfos, stored: Config, literals: Mapping[str, str]) -> ConfigInfos:
+    """With variables in place of what they stand for, and without secrets in messages; `literals` are its own."""
 
     def shown(value: Any) -> Any:
         return masked(value) if isinstance(value, str) else value
 
     for value in (info.value for info in infos.configs if info.value is not None):
-        value.value = stored[value.name] if has_variables(stored.get(value.name, "")) else shown(value.value)
-        value.errors = [masked(error) for error in value.errors]
+        sent = stored.get(value.name, "")
+        if value.value != sent.strip():  # else it is what everybody sees who may see the configuration
+            value.value = sent if has_variables(sent) else shown(value.value)
+        value.errors = [masked(error, literals.values()) for error in value.errors]
+        if value.name in literals:
+            value.errors = [masking.without(error, literals[value.name]) for error in value.errors]
         value.recommended_values = [shown(each) for each in value.recommended_values]
     return infos
 

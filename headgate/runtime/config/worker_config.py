@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from headgate.api.config import (
@@ -24,14 +25,16 @@ from headgate.api.config import (
 )
 from headgate.model import Config
 from headgate.runtime.config.overrides import ALLOWLIST, POLICY, Overrides
+from headgate.runtime.config.reaches import sandbox_of
 from headgate.runtime.config.unknown_keys import closest
 from headgate.runtime.distributed import signatures
 from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.plugins import Plugins
+from headgate.sandbox import KEYS, Sandbox
 
 SIMPLE_HEADER_CONVERTER: Final = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
-COMMON: Final = ConfigDef(
+COMMON: Final = KEYS + ConfigDef(
     Key("bootstrap.servers", LIST, importance=HIGH, doc="Kafka brokers to begin with."),
     Key("key.converter", CLASS, importance=HIGH, doc="Default converter of record keys."),
     Key("value.converter", CLASS, importance=HIGH, doc="Default converter of record values."),
@@ -51,6 +54,17 @@ COMMON: Final = ConfigDef(
     Key("access.control.allow.origin", STRING, "", None, LOW, "CORS origins."),
     Key("access.control.allow.methods", STRING, "", None, LOW, "CORS methods."),
     Key("response.http.headers.config", STRING, "", None, LOW, "Rules for extra response headers."),
+    Key("headgate.mask.secrets", BOOLEAN, False, None, MEDIUM, "Whether the REST API shows masks instead of secrets."),
+    Key("headgate.allowed.hosts", LIST, [], None, MEDIUM, "Names that listeners answer to, besides their own."),
+    Key("headgate.rest.headers.timeout.ms", LONG, 20000, at_least(1), LOW, "Time for TLS and for the headers."),
+    Key("headgate.rest.body.timeout.ms", LONG, 60000, at_least(1), LOW, "Time for the body of a request."),
+    Key("headgate.rest.idle.timeout.ms", LONG, 75000, at_least(1), LOW, "When an idle connection is closed."),
+    Key("headgate.rest.max.connections", INT, 1000, at_least(1), LOW, "Most connections of the REST API."),
+    Key("headgate.rest.max.connections.per.address", INT, 200, at_least(1), LOW, "Most of them from one address."),
+    Key("headgate.rest.max.header.bytes", INT, 32768, at_least(1024), LOW, "Most bytes of headers of a request."),
+    Key("headgate.rest.max.headers", INT, 100, at_least(1), LOW, "Most headers of a request."),
+    Key("headgate.rest.max.url.bytes", INT, 8192, at_least(256), LOW, "Most bytes of a request's path and query."),
+    Key("headgate.rest.max.body.bytes", INT, 10485760, at_least(1024), LOW, "Most bytes of the body of a request."),
     Key("topic.creation.enable", BOOLEAN, True, None, LOW, "Whether sources may create topics with their settings."),
     Key("topic.tracking.enable", BOOLEAN, True, None, LOW, "Whether the topics of connectors are tracked."),
     Key("topic.tracking.allow.reset", BOOLEAN, True, None, LOW, "Whether the tracked topics may be reset."),
@@ -91,6 +105,8 @@ DISTRIBUTED: Final = COMMON + ConfigDef(
         "How requests to other workers are signed."),
     Key(signatures.VERIFICATION_ALGORITHMS, LIST, ["HmacSHA256"], signatures.known_algorithms, LOW,
         "Signatures of other workers that are accepted."),
+    Key(signatures.MODE, STRING, "compatible", one_of_any_case("compatible", "strict"), MEDIUM,
+        "Whether a signature over the body of a request, as Apache's workers make it, is enough."),
 )  # fmt: skip
 
 # Known to Apache's workers, without effect here, or read elsewhere by their prefix.
@@ -108,7 +124,7 @@ _OTHER_PREFIXES: Final = (
     "spark.", "producer.", "consumer.", "admin.", "key.converter.", "value.converter.", "header.converter.",
     "config.providers.", "ssl.", "sasl.", "listeners.https.", "admin.listeners.https.", "internal.key.converter",
     "internal.value.converter", "config.storage.", "offset.storage.", "status.storage.",
-    "socket.connection.", "metrics.context.", "headgate.",
+    "socket.connection.", "metrics.context.", "headgate.residents.", "headgate.spark.",
 )  # fmt: skip
 
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
@@ -161,10 +177,15 @@ class WorkerConfig:
     """Of those: when a silent one counts as gone."""
     signatures: Signatures = field(default_factory=Signatures)
     """Of requests to and from other workers."""
+    sandbox: Sandbox = field(default_factory=Sandbox)
+    """What connectors may reach."""
 
     @classmethod
-    def parse(cls, raw: Config, keys: ConfigDef = STANDALONE, plugins: Plugins | None = None) -> WorkerConfig:
-        """Raises ConfigError. Only classes that the file names are looked for among the `plugins`."""
+    def parse(
+        cls, raw: Config, keys: ConfigDef = STANDALONE, plugins: Plugins | None = None, own: Iterable[Path] = ()
+    ) -> WorkerConfig:
+        """Raises ConfigError. Only classes that the file names are looked for among the `plugins`. `own` are files and
+        folders of the worker that its file does not name."""
         parsed = keys.parse(raw)
         return cls(
             raw=dict(raw),
@@ -181,6 +202,7 @@ class WorkerConfig:
             group_id=parsed.get("group.id", ""),
             session_timeout_ms=parsed.get("session.timeout.ms"),
             signatures=Signatures.parse(parsed) if signatures.KEY_ALGORITHM in parsed else Signatures(),
+            sandbox=sandbox_of(raw, plugins or Plugins(()), own),
         )
 
     def prefixed(self, prefix: str) -> dict[str, str]:

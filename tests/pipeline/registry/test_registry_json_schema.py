@@ -152,6 +152,17 @@ def test_data_is_compared_with_its_schema_on_request(registry: StandIn) -> None:
         read(registry, tree, '{"a":10}', json_fail_invalid_schema=True)
 
 
+def test_a_schema_that_refers_to_another_host_makes_nobody_ask_it(
+    registry: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr("urllib.request.urlopen", asked.append)
+    tree = {"type": "object", "properties": {"a": {"type": "string", "not": {"$ref": "http://127.0.0.1:1/inside"}}}}
+    with pytest.raises(Exception, match="Unresolvable"):
+        read(registry, tree, '{"a":"x"}', json_fail_invalid_schema=True)
+    assert asked == []
+
+
 @pytest.mark.parametrize(
     ("tree", "data", "message"),
     [

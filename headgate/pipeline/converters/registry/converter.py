@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 from headgate.api import ConfigError, Converter, DataError, Schema
+from headgate.api.reach import Reach, client_reaches
 from headgate.api.schema import BOOLEAN, BYTES, FLOAT64, INT64, STRING, validate_value
 from headgate.pipeline.converters.registry.client import Registry, Text
 from headgate.pipeline.converters.registry.keys import cache_size
@@ -34,6 +35,10 @@ class RegistryConverter(Converter):
     fmt: ClassVar[str | None] = None
     needs: ClassVar[tuple[str, ...]]
     """Modules that the extra brings."""
+
+    @classmethod
+    def reaches(cls, config: Mapping[str, str]) -> Iterable[Reach]:
+        return client_reaches(config)
 
     @classmethod
     def unavailable(cls) -> str | None:

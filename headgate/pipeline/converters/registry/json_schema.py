@@ -76,8 +76,10 @@ class JsonSchemaConverter(RegistryConverter):
         if not self.settings["json.fail.invalid.schema"]:
             return lambda value: None
         from jsonschema.validators import validator_for
+        from referencing import Registry
 
-        validator = validator_for(tree)(tree)
+        # Without it, whoever writes a schema would have the worker ask any host that it refers to.
+        validator = validator_for(tree)(tree, registry=Registry())
 
         def check(value: Any) -> None:
             error = next(validator.iter_errors(value), None)
