@@ -16,11 +16,12 @@ from headgate.metrics import JvmFigures
 from headgate.model import TaskId, TaskSpec
 from headgate.pipeline.blob import Packed
 from headgate.pipeline.shelf import Shelf
+from headgate.sandbox import Sandbox
 from headgate.spark.range_job import RangeJobs
 from headgate.spark.ranges import RangeFrames, SparkRanges
 from headgate.spark.residents import Residents
 from headgate.spark.session import Session
-from headgate.spark.settings import on_this_machine, settings_of
+from headgate.spark.settings import on_this_machine, settings_of, ui_host
 from headgate.spark.statements import SparkStatements, problems
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from headgate.pipeline.sink_chain import Output, SinkChain
 
 _FOLDER: Final = re.compile(r"headgate-(\d+)-\w+")
+_LONGEST: Final = 60
+"""Of a folder for sockets: the system takes names of 104 characters, and Spark has 44 of them."""
 
 
 class SparkEngine:
@@ -42,16 +45,25 @@ class SparkEngine:
         require_java: Callable[[], Path],
         plugin_folders: Sequence[str] = (),
         cache: Path | None = None,
+        sandbox: Sandbox | None = None,
     ) -> None:
         """`raw` is the worker file; `cache` a folder for what makes later starts quicker. Raises ConfigError."""
         settings, residents = settings_of(raw)
-        self._session = Session(settings, jars, require_java, plugin_folders, cache)
-        self._residents = Residents(self._session, residents)
+        self._sandbox = sandbox or Sandbox()
+        ui = ui_host(raw, settings)
+        here = on_this_machine(settings["spark.master"])
+        parents = (settings.get("spark.local.dir") if here else None) or tempfile.gettempdir()
+        self._folders = [_private(parent.strip()) for parent in parents.split(",") if parent.strip()]
         self._shelves: Path | None = None
-        if on_this_machine(settings["spark.master"]):
-            parent = Path(settings.get("spark.local.dir", tempfile.gettempdir()).split(",")[0])
-            _remove_left_behind(parent)
-            self._shelves = Path(tempfile.mkdtemp(prefix=f"headgate-{os.getpid()}-", dir=parent))
+        if here:
+            # Spark keeps what it cannot hold in memory there, for everybody to read if the folder lets them.
+            settings["spark.local.dir"] = ",".join(map(str, self._folders))
+            self._shelves = self._folders[0] / "shelves"
+            self._shelves.mkdir(0o700)
+        if len(str(self._folders[0])) > _LONGEST:
+            settings["spark.python.unix.domain.socket.enabled"] = "false"  # TCP, with a token
+        self._session = Session(settings, jars, require_java, plugin_folders, cache, self._folders[0], ui)
+        self._residents = Residents(self._session, residents)
 
     def start(self) -> None:
         self._session.start()
@@ -60,8 +72,8 @@ class SparkEngine:
     def stop(self) -> None:
         self._residents.stop()
         self._session.stop()
-        if self._shelves is not None:
-            shutil.rmtree(self._shelves, ignore_errors=True)
+        for folder in self._folders:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def ready(self, cancelled: Callable[[], bool] = lambda: False) -> None:
         self._session.context(cancelled)
@@ -91,11 +103,11 @@ class SparkEngine:
 
     def statements(self, spec: TaskSpec, output: Output | None) -> SparkStatements:
         """Of the task's chain. Raises StatementFailed."""
-        return SparkStatements(spec, self._session, output)
+        return SparkStatements(spec, self._session, output, self._sandbox)
 
     def problems(self, cls: type, settings: Mapping[str, str]) -> Mapping[str, str]:
         """What is wrong with a transform, by key, as far as only Spark knows, and while there is one to ask."""
-        return problems(self._session, cls, settings)
+        return problems(self._session, cls, settings, self._sandbox)
 
     def ranges(self, spec: TaskSpec, chain: bytes, sink: SinkChain, frames: bool) -> SparkRanges:
         """Reads ranges of offsets for a sink; `frames`: the task takes frames of Spark's Kafka source."""
@@ -119,8 +131,15 @@ class SparkEngine:
         return self._session.pid()
 
 
+def _private(parent: str) -> Path:
+    """A new folder that nobody else may look into. Those of workers that were killed go."""
+    os.makedirs(parent, exist_ok=True)
+    _remove_left_behind(Path(parent))
+    return Path(tempfile.mkdtemp(prefix=f"headgate-{os.getpid()}-", dir=parent))
+
+
 def _remove_left_behind(parent: Path) -> None:
-    """Shelves of workers that were killed."""
+    """What workers that were killed had there."""
     for folder in parent.glob("headgate-*"):
         found = _FOLDER.fullmatch(folder.name)
         if found and folder.is_dir() and folder.stat().st_uid == os.getuid() and not _lives(int(found[1])):

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import subprocess
+import tempfile
 import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import javaproperties
 
 from headgate.metrics import JvmFigures
 
@@ -15,6 +22,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
 # What every start says, whatever the settings.
 _BANNERS: Final = (
     "WARNING: Using incubator modules",
@@ -25,15 +33,36 @@ _BANNERS: Final = (
 )
 
 
-def launch(conf: SparkConf) -> Any:
-    """Starts the JVM, in a process group of its own: a Ctrl-C is for the worker, which ends the JVM last."""
+def launch(conf: SparkConf, folder: Path | None = None, **environment: str) -> Any:
+    """Starts the JVM, in a process group of its own: a Ctrl-C is for the worker, which ends the JVM last. It reads its
+    settings from a file in `folder`, for nobody else's eyes and soon gone: everybody may read command lines."""
     from pyspark import java_gateway
 
     start: Any = java_gateway.launch_gateway
     apart = {"start_new_session": True, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    gateway = start(conf, popen_kwargs=apart)
+    with tempfile.NamedTemporaryFile("w", suffix=".properties", dir=folder) as file:  # 0600
+        file.write(javaproperties.dumps(conf.getAll(), timestamp=False))
+        file.flush()
+        arguments = f"--properties-file {shlex.quote(file.name)} {os.environ.get(_ARGUMENTS, 'pyspark-shell')}"
+        with _environment({**environment, _ARGUMENTS: arguments}):
+            gateway = start(popen_kwargs=apart)
     threading.Thread(target=_relay, args=(gateway.proc,), name="spark-jvm-log", daemon=True).start()
     return gateway
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """What a process that is started meanwhile finds in its environment."""
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name in variables:
+            if name in before:
+                os.environ[name] = before[name]
+            else:
+                del os.environ[name]
 
 
 def _relay(process: subprocess.Popen[bytes]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,10 +18,14 @@ GROW_S: Final = 0.05
 """A blob that has waited for so long wants one resident more."""
 WITNESS_S: Final = 0.2
 """Who lives so long after a resident's death did not die with it."""
+KILLED_S: Final = 10.0
+"""Who had no work and died was killed by somebody: for so long no blob is blamed."""
 DEATHS: Final = 3
 """A blob that has ended so many residents is the culprit."""
 STARTS: Final = 3
 """So many starts that came to nothing in a row, and nobody waits any longer."""
+HOPE_S: Final = 600.0
+"""So long after one has called, starts that come to nothing are bad luck."""
 RETRY: Final = Backoff(1.0, 2.0, 30.0)
 
 
@@ -37,7 +42,7 @@ class Blob:
     suspect: bool = False
     """A resident died of it, or with it."""
     deaths: int = 0
-    """Residents that died of it, while others lived."""
+    """Residents that died of it alone, while all others lived."""
 
 
 @dataclass(eq=False, slots=True)
@@ -70,8 +75,10 @@ class Pool:
         self._slow: set[TaskId] = set()
         """Whose last blob took long, or takes long."""
         self._judgements: list[tuple[float, Blob, frozenset[tuple[int, int]]]] = []
-        """Blobs whose resident died: when to judge them, and who lived then."""
+        """Blobs whose resident died: when to judge them, and who lived then; nobody, if another died just before."""
         self._numbers = 0
+        self._last_death = self._killed = self._called = -math.inf
+        """When somebody died last, died without work, and called."""
         self._failures = 0
         self._not_before = 0.0
 
@@ -218,28 +225,32 @@ class Pool:
             return None, False
         resident.there = True
         resident.calls += 1
-        resident.since = now
+        resident.since = self._called = now
         self._failures = 0
         return resident, self._give(resident, now)
 
     def die(self, resident: Resident, now: float) -> Blob | None:
         """It is gone: what it worked on, if somebody still wants it, is judged in a moment. Its job may go on: Spark
         tries a task four times."""
+        if resident.idle and self.residents.get(resident.number) is resident:
+            self._killed = now
         blob, resident.blob, resident.there = resident.blob, None, False
         resident.knows.clear()
+        alone, self._last_death = now >= self._last_death + WITNESS_S, now
         if blob is None or resident.condemned:
             return None
-        self._judgements.append((now + WITNESS_S, blob, self._live()))
+        self._judgements.append((now + WITNESS_S, blob, self._live() if alone else frozenset()))
         return blob
 
     def judge(self, now: float) -> list[Blob]:
-        """The culprits. A blob whose resident died while others lived on is to blame; else it was bad luck. It comes
-        again."""
+        """The culprits. A blob whose resident died while all others lived on is to blame; else it was bad luck. It
+        comes again."""
         due = [each for each in self._judgements if each[0] <= now]
         self._judgements = [each for each in self._judgements if each[0] > now]
         for _, blob, others in due:
             blob.suspect = True
-            blob.deaths += bool(others & self._live()) or self.settings.most == 1
+            alone = bool(others) and others <= self._live()
+            blob.deaths += (alone or self.settings.most == 1) and now >= self._killed + KILLED_S
         self._waiting = [blob for _, blob, _ in due if blob.deaths < DEATHS] + self._waiting
         return [blob for _, blob, _ in due if blob.deaths >= DEATHS]
 
@@ -252,7 +263,8 @@ class Pool:
         self._failures += 1
         delay = RETRY.after(self._failures)
         self._not_before = now + delay
-        if self._live() or not (hopeless or self._failures >= STARTS):
+        in_vain = self._failures >= STARTS and now >= self._called + HOPE_S
+        if self._live() or not (hopeless or in_vain):
             return delay, []
         given_up, self._waiting = self._waiting, []
         return delay, given_up

@@ -52,6 +52,10 @@ class Session:
     """Of plugins."""
     _cache: Path | None = None
     """Where a class data archive is kept, if one shall be."""
+    _folder: Path | None = None
+    """For what is temporary, sockets among it: nobody else may look into it."""
+    _ui_host: str | None = None
+    """Where Spark's UI listens, if there is one."""
     _archive: ClassArchive | None = None
     _condition: threading.Condition = field(default_factory=threading.Condition)
     _context: SparkContext | None = None
@@ -86,10 +90,11 @@ class Session:
 
     def session(self) -> SparkSession:
         """For SQL and DataFrames, made when it is first asked for: records do without."""
-        from pyspark.sql import SparkSession
-
         with self._sql_lock:
             context = self.context()
+            # Only now: two threads that import pyspark at the same time find half of it.
+            from pyspark.sql import SparkSession
+
             if self._sql is None or self._sql.sparkContext is not context:
                 self._sql = SparkSession(context)
             return self._sql
@@ -123,7 +128,9 @@ class Session:
             with self._condition:
                 lost = self._condition.wait_for(lambda: self._context is None, _NOTICE_S)
         if lost or (not isinstance(error, Py4JJavaError) and not self._lives()):
-            return EngineUnavailable(self.last_death or "The connection to the Spark driver JVM was lost")
+            unavailable = EngineUnavailable(self.last_death or "The connection to the Spark driver JVM was lost")
+            unavailable.__cause__ = error
+            return unavailable
         return error
 
     def _lives(self) -> bool:
@@ -242,7 +249,9 @@ class Session:
             jars_of_spark = sorted(map(str, Path(find_spark_home(), "jars").iterdir()))
             self._archive = ClassArchive.of(self._cache, "spark", java, jars_of_spark)
         conf = SparkConf(loadDefaults=False).setAll(list(self._all_settings(jars).items()))
-        context = SparkContext(conf=conf, gateway=jvm.launch(conf))
+        # Spark has no key for where its UI listens, only this.
+        environment = {"SPARK_LOCAL_IP": self._ui_host} if self._ui_host else {}
+        context = SparkContext(conf=conf, gateway=jvm.launch(conf, self._folder, **environment))
         # When the JVM dies, this server of PySpark's would print a traceback of its own.
         server: Any = context._accumulatorServer
         server.handle_error = lambda *_: None
@@ -256,8 +265,9 @@ class Session:
         # Batches are large and short-lived, which suits the throughput collector; G1 was slower in the one trial made.
         options = settings.get("spark.driver.extraJavaOptions", "-XX:+UseParallelGC")
         shared = " ".join(self._archive.options()) if self._archive is not None else ""
+        own = f'"-Djava.io.tmpdir={self._folder}"' if self._folder is not None else ""
         settings["spark.driver.extraJavaOptions"] = (
-            f"{options} {shared} -Dlog4j2.configurationFile=file:{logging_config}"
+            f"{own} {options} {shared} -Dlog4j2.configurationFile=file:{logging_config}"
         )
         if self._folders:
             paths = [*self._folders, settings.get("spark.executorEnv.PYTHONPATH", "")]

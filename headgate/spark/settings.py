@@ -1,7 +1,8 @@
-"""Settings of Spark and of its residents, from the worker file's `spark.*` and `headgate.residents.*` keys."""
+"""Settings of Spark and of its residents, from the worker file."""
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 from collections.abc import Mapping
@@ -38,6 +39,8 @@ def _at_most_a_port(name: str, value: Any) -> None:
 
 
 KEYS: Final = ConfigDef(
+    Key("headgate.spark.ui.host", STRING, "127.0.0.1", None, LOW,
+        "Address of Spark's UI, if spark.ui.enabled; beyond loopback only with spark.ui.filters."),
     Key("headgate.residents.min", INT, 1, at_least(0), LOW, "Spark tasks that stay although there is no work."),
     Key("headgate.residents.max", INT, 0, at_least(0), MEDIUM,
         "Most Spark tasks that stay; 0: four for each core on this machine, half of a cluster's cores."),
@@ -109,3 +112,24 @@ def settings_of(raw: Mapping[str, str]) -> tuple[dict[str, str], ResidentSetting
     spark["spark.master"] = f"local[{cores + most},{local['tries'] or 1}]"
     spark.setdefault("spark.default.parallelism", str(cores))
     return spark, replace(residents, most=most, quick=min(cores, most))
+
+
+def ui_host(raw: Mapping[str, str], spark: Mapping[str, str]) -> str | None:
+    """Where Spark's UI listens; None: there is none. Raises ConfigError where anybody could look at it."""
+    if spark["spark.ui.enabled"].strip().lower() != "true":
+        return None
+    host: str = KEYS.parse(raw)["headgate.spark.ui.host"]
+    if not _is_loopback(host) and not spark.get("spark.ui.filters", "").strip():
+        reason = "Beyond loopback anybody could see and end jobs: set spark.ui.filters to a filter that asks who it is"
+        raise ConfigError.invalid("headgate.spark.ui.host", host, reason)
+    if "spark.driver.host" not in spark:
+        reason = "On a cluster it needs spark.driver.host too: executors would look for the driver where its UI is"
+        raise ConfigError.invalid("spark.ui.enabled", "true", reason)
+    return host
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

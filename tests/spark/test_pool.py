@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headgate.model import TaskId
-from headgate.spark.pool import DEATHS, GROW_S, SLOW_S, STARTS, WITNESS_S, Blob, Pool, Resident
+from headgate.spark.pool import DEATHS, GROW_S, HOPE_S, KILLED_S, SLOW_S, STARTS, WITNESS_S, Blob, Pool, Resident
 from headgate.spark.settings import ResidentSettings
 
 A, B, C, D = (TaskId(name, 0) for name in "abcd")
@@ -502,6 +502,39 @@ def test_when_all_die_at_once_nobody_is_blamed() -> None:
     assert [each.deaths for each in work] == [0, 0, 0]
 
 
+def test_while_somebody_kills_residents_that_have_no_work_no_blob_is_blamed() -> None:
+    pool, work, now = pool_of(3), blob(A), 0.0
+    pool.add([work], now)
+    for _ in range(2 * DEATHS):
+        bystander = next(each for each in pool.residents.values() if each.idle)
+        pool.die(bystander, now)
+        now += SLOW_S / 2
+        holder = one([each for each in pool.residents.values() if each.blob is work])
+        pool.die(holder, now)
+        now += WITNESS_S
+        assert pool.judge(now) == []
+        for each in (bystander, holder):
+            pool.seat(each.number, now)
+        pool.share(now)
+    assert (work.suspect, work.deaths) == (True, 0)
+    holder = one([each for each in pool.residents.values() if each.blob is work])
+    pool.die(holder, now + KILLED_S)
+    pool.judge(now + KILLED_S + WITNESS_S)
+    assert work.deaths == 1, "that is long ago now"
+
+
+def test_who_dies_together_with_another_is_not_to_blame_although_somebody_came_just_before() -> None:
+    """Whoever kills all of them does not know yet of the one that has just been born."""
+    pool, work = pool_of(2), blobs(A, 2)
+    known(pool, A)
+    first, second = pool.add(work, 0.0)
+    came(pool, 0.1)
+    pool.die(first, 0.1)
+    pool.die(second, 0.11)
+    assert pool.judge(0.11 + WITNESS_S) == []
+    assert [(each.suspect, each.deaths) for each in work] == [(True, 0), (True, 0)]
+
+
 def test_who_died_too_is_no_witness_although_spark_has_brought_it_back() -> None:
     pool, work = pool_of(2), blob(A)
     first = one(pool.add([work], 0.0))
@@ -743,6 +776,17 @@ def test_work_waits_for_three_starts_and_is_given_up_then() -> None:
         assert pool.fail(0.0, hopeless=False)[1] == []
     assert pool.fail(0.0, hopeless=False)[1] == work
     assert not pool.waits
+
+
+def test_work_waits_longer_where_somebody_has_called_not_long_ago() -> None:
+    """Python workers that are killed again and again may be killed before they call."""
+    pool, work = pool_of(1), blob(A)
+    pool.die(pool.residents[1], 0.0)
+    pool.end(pool.residents[1])
+    pool.add([work], 0.0)
+    for _ in range(2 * STARTS):
+        assert pool.fail(HOPE_S - 1, hopeless=False)[1] == []
+    assert pool.fail(HOPE_S, hopeless=False)[1] == [work]
 
 
 def test_without_hope_it_is_given_up_at_once() -> None:

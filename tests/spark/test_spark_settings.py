@@ -7,7 +7,7 @@ import os
 import pytest
 
 from headgate.api.errors import ConfigError
-from headgate.spark.settings import DEFAULTS, ResidentSettings, on_this_machine, settings_of
+from headgate.spark.settings import DEFAULTS, ResidentSettings, on_this_machine, settings_of, ui_host
 
 HERE = len(os.sched_getaffinity(0))
 
@@ -170,3 +170,31 @@ def test_spark_gets_its_own_keys_and_no_others() -> None:
     assert all(key.startswith("spark.") for key in spark)
     assert set(DEFAULTS) <= set(spark)
     assert DEFAULTS["spark.driver.memory"] == "2g", "defaults are not touched"
+
+
+# --- Spark's UI -------------------------------------------------------------------------------------------------------
+
+
+def ui(**raw: str) -> str | None:
+    given = {key.replace("_", "."): value for key, value in raw.items()}
+    return ui_host(given, settings_of(given)[0])
+
+
+def test_there_is_no_ui_unless_it_is_asked_for_and_then_for_this_machine_alone() -> None:
+    assert ui() is None
+    assert ui(spark_ui_enabled="false", headgate_spark_ui_host="0.0.0.0") is None
+    assert ui(spark_ui_enabled=" TRUE ") == "127.0.0.1"
+    assert ui(spark_ui_enabled="true", headgate_spark_ui_host="localhost") == "localhost"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.1.2.3", "worker.example", ""])
+def test_beyond_this_machine_the_ui_asks_who_it_is(host: str) -> None:
+    with pytest.raises(ConfigError, match=r"headgate\.spark\.ui\.host.*set spark\.ui\.filters"):
+        ui(spark_ui_enabled="true", headgate_spark_ui_host=host, spark_ui_filters=" ")
+    assert ui(spark_ui_enabled="true", headgate_spark_ui_host=host, spark_ui_filters="acme.Login") == host
+
+
+def test_on_a_cluster_the_ui_does_not_take_the_drivers_address() -> None:
+    with pytest.raises(ConfigError, match=r"spark\.ui\.enabled.*spark\.driver\.host"):
+        ui(spark_master="yarn", spark_ui_enabled="true")
+    assert ui(spark_master="yarn", spark_ui_enabled="true", spark_driver_host="here") == "127.0.0.1"
