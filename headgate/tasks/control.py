@@ -68,6 +68,10 @@ class Control:
             self._failure = self._failure or failure
             self._condition.notify_all()
 
+    def recover(self) -> None:
+        """What had died is there again, or about to be."""
+        self._failure = None
+
     def check(self) -> None:
         if self._failure is not None:
             raise self._failure

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from headgate.api.reach import Reach
 from headgate.model import Config, NewTopic, PartitionStart, TaskId, TaskSpec, TopicPartition
 from headgate.tasks.source.offsets import OffsetsFor
 
@@ -326,4 +327,6 @@ class Ports:
     letters: Callable[[Config, str, Callable[[], bool]], Letters]
     """With its name, and whether it may go on."""
     topics: Callable[[Config, AskAgain], TopicAdmin]
+    require: Callable[[Reach], None] = lambda reach: None
+    """Raises ConfigError for what the worker does not allow."""
     clock: Clock = time.monotonic

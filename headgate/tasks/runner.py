@@ -7,17 +7,27 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from typing import Final
 
-from headgate.log import about, trace_of
+from headgate.backoff import Backoff
+from headgate.log import about, cause_of, trace_of
 from headgate.metrics import SinkMetrics, SourceMetrics, TaskMetrics, Window, since_1970
 from headgate.model import ConnectorType, EngineUnavailable, TargetState, TaskFacts, TaskId, TaskSpec
 from headgate.tasks.control import Control, Stopped
 from headgate.tasks.ports import Engine, Ports, TaskListener
 from headgate.tasks.sink.loop import SinkLoop
 from headgate.tasks.source.loop import SourceLoop
+from headgate.tasks.waiting import short_of_files
 
 log = logging.getLogger(__name__)
+
+_FILES: Final = "opening files"
+_SHORTAGE: Final = Backoff(1.0, 2.0, 30.0)
+_LONG_S: Final = 60.0
+"""What has run for so long begins to count anew."""
+
+Made = tuple[SourceLoop | SinkLoop, SourceMetrics | SinkMetrics]
+"""A loop and its counters."""
 
 
 class ThreadRunner:
@@ -30,20 +40,26 @@ class ThreadRunner:
 
     def start(self, spec: TaskSpec, listener: TaskListener) -> TaskThread:
         control = Control(paused=spec.target_state is not TargetState.STARTED)
-        counters: SourceMetrics | SinkMetrics
-        loop: SourceLoop | SinkLoop
-        if spec.type is ConnectorType.SOURCE:
-            counters = SourceMetrics(transaction_size=Window() if spec.transaction else None)
-            loop = SourceLoop(spec, control, listener, self._ports, counters)
-        else:
-            counters = SinkMetrics()
-            loop = SinkLoop(spec, control, listener, self._ports, counters)
-        forget = partial(self._forget, spec.id, counters)
-        thread = TaskThread(spec, control, loop, listener, self._ports.engine, counters, forget)
-        self.metrics[spec.id] = counters
-        thread.when_ended(lambda: self._ports.engine.forget(spec.id))
+        loop, counters = self._loop(spec, control, listener)
+        engine = self._ports.engine
+        thread = TaskThread(
+            spec, control, loop, listener, engine, counters,
+            lambda counters: self._forget(spec.id, counters), lambda: self._loop(spec, control, listener),
+        )  # fmt: skip
+        thread.when_ended(lambda: engine.forget(spec.id))
         thread.start()
         return thread
+
+    def _loop(self, spec: TaskSpec, control: Control, listener: TaskListener) -> Made:
+        made: Made
+        if spec.type is ConnectorType.SOURCE:
+            source = SourceMetrics(transaction_size=Window() if spec.transaction else None)
+            made = SourceLoop(spec, control, listener, self._ports, source), source
+        else:
+            sink = SinkMetrics()
+            made = SinkLoop(spec, control, listener, self._ports, sink), sink
+        self.metrics[spec.id] = made[1]
+        return made
 
     def _forget(self, task: TaskId, counters: TaskMetrics) -> None:
         if self.metrics.get(task) is counters:
@@ -60,8 +76,10 @@ class TaskThread:
     _listener: TaskListener
     _engine: Engine
     _metrics: SourceMetrics | SinkMetrics
-    _forget: Callable[[], None] = lambda: None
-    """Nobody asks for it any more."""
+    _forget: Callable[[TaskMetrics], None] = lambda _: None
+    """Nobody asks for them any more."""
+    _again: Callable[[], Made] | None = None
+    """A loop that begins where the offsets say, and its counters."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _ended: bool = False
     _busy_since: float | None = None
@@ -83,7 +101,7 @@ class TaskThread:
     def stop(self) -> None:
         self._control.stop()
         self._loop.wake()
-        self.when_ended(self._forget)
+        self.when_ended(lambda: self._forget(self._metrics))
 
     def cancel(self) -> None:
         self._control.cancel()
@@ -119,13 +137,37 @@ class TaskThread:
     def _run(self) -> None:
         with about(self._spec.id):
             try:
-                self._loop.run()
+                self._run_loop()
             except BaseException as error:
                 self._report(error)
             else:
                 self._listener.on_stopped()
             finally:
                 self._end()
+
+    def _run_loop(self) -> None:
+        """While no file can be opened, the task is begun anew, later and later: that passes, and is no fault of it."""
+        failures, began = 0, time.monotonic()
+        while True:
+            try:
+                if failures:
+                    if not self._control.wait(_SHORTAGE.after(failures)):
+                        return
+                    assert self._again is not None
+                    self._loop, self._metrics = self._again()
+                    began = time.monotonic()
+                self._loop.run()
+                return
+            except Exception as error:
+                if self._again is None or self._control.stopping or not short_of_files(error):
+                    raise
+                failures = 1 if time.monotonic() - began > _LONG_S else failures + 1
+                why = cause_of(error)
+                log.warning(
+                    "Too many files are open, the task begins anew in %.0f s: %s", _SHORTAGE.after(failures), why
+                )
+                self._metrics.activity.fails(_FILES, why)
+                self._control.recover()
 
     def _report(self, error: BaseException) -> None:
         if self._control.stopping:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -14,6 +16,8 @@ from headgate.tasks.ports import Clock, Engine
 T = TypeVar("T")
 
 _LOOK_S: Final = 0.5
+_SHORT: Final = (errno.EMFILE, errno.ENFILE)
+_IN_WORDS: Final = os.strerror(errno.EMFILE)
 
 
 def result_of(future: Future[T], control: Control, meanwhile: Callable[[], None] | None = None) -> T:
@@ -51,3 +55,17 @@ def sit_out(seconds: float, control: Control, clock: Clock, meanwhile: Callable[
             raise Stopped("asked to stop before something was to be tried again")
         if meanwhile is not None:
             meanwhile()
+
+
+def short_of_files(error: BaseException) -> bool:
+    """Whether it came of too many open files, in this process or on this machine."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        if isinstance(cause, OSError) and cause.errno in _SHORT:
+            return True
+        if isinstance(cause, EngineUnavailable) and _IN_WORDS in str(cause):  # Spark says it in words only
+            return True
+        seen.add(id(cause))
+        cause = cause.__cause__ or cause.__context__
+    return False

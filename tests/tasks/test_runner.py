@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import threading
 import time
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 from fakes import TASK, Clock, Consumer, Engine, Listener, make_ports, task_spec
 
-from headgate.api import SinkTask
+from headgate.api import ConnectError, SinkTask
+from headgate.backoff import Backoff
 from headgate.metrics import SinkMetrics, SourceMetrics, Window
 from headgate.model import ConnectorType, EngineUnavailable, TargetState, TaskSpec, TransactionSpec
 from headgate.tasks import runner as module
@@ -158,6 +160,70 @@ def test_the_end_comes_after_what_is_told_of_it() -> None:
     assert seen == [["stopped"]]
 
 
+class Short(Bench):
+    """Whose loop fails, and has another one after that."""
+
+    def __init__(self, error: Exception, *more: Exception) -> None:
+        super().__init__(error)
+        self.loops = [*(Loop(each) for each in more), Loop()]
+        for loop in self.loops:
+            loop.go_on.set()
+        left: Any = iter(self.loops)
+        self.task._again = lambda: (next(left), SinkMetrics())
+
+
+def _because(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+NO_FILE = OSError(errno.EMFILE, "Too many open files", "/in.txt")
+SHORTAGES = [
+    NO_FILE,
+    OSError(errno.ENFILE, "Too many open files in system"),
+    _because(ConnectError("File /in.txt cannot be read"), NO_FILE),
+    _because(ConnectError("pre_commit() failed"), _because(ConnectError("Cannot write"), NO_FILE)),
+    EngineUnavailable("No Spark task could be started that stays: [Errno 24] Too many open files"),
+]
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SHORTAGE", Backoff(0.001))
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("error", SHORTAGES, ids=str)
+def test_a_task_for_which_there_was_no_file_begins_anew(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    bench = Short(error, error)
+    bench.control.fail(error)  # so says what has a thread of its own
+    bench.run()
+    assert bench.listener.events == ["stopped"]
+    assert [loop.running.is_set() for loop in bench.loops] == [True, True]
+    assert all("Too many files are open" in message for message in caplog.messages)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_else_goes_wrong_meanwhile_fails_it() -> None:
+    bench = Short(NO_FILE, OSError(errno.ENOENT, "No such file or directory"))
+    bench.run()
+    assert bench.listener.events == ["failed"]
+
+
+def test_it_hears_that_it_shall_stop_and_says_what_it_waits_for(
+    monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., None]
+) -> None:
+    monkeypatch.setattr(module, "_SHORTAGE", Backoff(1000.0))
+    bench = Short(NO_FILE)
+    bench.start()
+    bench.loop.go_on.set()
+    eventually(lambda: bench.task.facts().trouble)
+    assert (bench.task.facts().trouble or "").startswith("opening files: OSError: [Errno 24] Too many open files")
+    bench.task.stop()
+    assert bench.ended.wait(LONG_S)
+    assert bench.listener.events == ["stopped"]
+
+
 # --- the runner -------------------------------------------------------------------------------------------------------
 
 
@@ -209,6 +275,29 @@ def test_a_task_runs_until_it_is_stopped_and_is_then_forgotten(runner: Runner) -
     assert ended.wait(LONG_S)
     assert runner.listener.events == ["running", "stopped"]
     assert (runner.runner.metrics, runner.engine.forgotten) == ({}, [TASK])
+
+
+class Greedy(Sink):
+    """Finds no file when it is first started."""
+
+    files = 0
+
+    def start(self, config: Any) -> None:
+        Greedy.files += 1
+        if Greedy.files == 1:
+            raise NO_FILE
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_task_that_begins_anew_is_another_one_with_counters_of_its_own(runner: Runner) -> None:
+    Greedy.files = 0
+    task, ended = runner.start(task_spec(Greedy))
+    assert runner.fetching.wait(LONG_S)
+    assert (Greedy.files, task.facts().trouble) == (2, None)
+    assert runner.runner.metrics[TASK].activity.last_error is None
+    task.stop()
+    assert ended.wait(LONG_S)
+    assert (runner.listener.events, runner.runner.metrics) == (["running", "stopped"], {})
 
 
 def test_the_counters_of_a_task_that_failed_stay_until_it_is_stopped(runner: Runner) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
+from headgate.api.reach import Reach
 from headgate.model import TopicPartition
 from headgate.tasks.reporter import ErrantReporter
 
@@ -16,6 +17,7 @@ class RuntimeSinkContext:
     config: Mapping[str, str]
     _assigned: Callable[[], frozenset[TopicPartition]]
     reporter: ErrantReporter | None = None
+    require: Callable[[Reach], None] = lambda reach: None
     paused: frozenset[TopicPartition] = frozenset()
     _seeks: dict[TopicPartition, int] = field(default_factory=dict)
     _timeout_s: float | None = None

@@ -34,6 +34,8 @@ from headgate.tasks.waiting import result_of, sit_out
 log = logging.getLogger(__name__)
 
 _IDLE_S: Final = 0.5
+_QUIET_S: Final = 5.0
+"""After so long without records the loop turns half as often: what comes is heard at once, only a stop is not."""
 _MOST_RECORDS: Final = 5_000
 _MOST_ROWS: Final = 20_000
 _LAG_EVERY_S: Final = 5.0
@@ -65,6 +67,7 @@ class SinkLoop:
 
     def __post_init__(self) -> None:
         self._engine, self._clock = self._ports.engine, self._ports.clock
+        self._last_records = self._clock()
 
     def wake(self) -> None:
         """The loop looks at its control often enough."""
@@ -128,7 +131,8 @@ class SinkLoop:
         witnesses = self._metrics.activity.witnesses
         witnesses["Kafka"] = self._consumer.trouble
         witnesses["Spark"] = lambda: self._engine.trouble(spec.id)
-        self._context = RuntimeSinkContext(spec.config, lambda: self.state.assigned, self._reporter.errant(self._sink))
+        errant = self._reporter.errant(self._sink)
+        self._context = RuntimeSinkContext(spec.config, lambda: self.state.assigned, errant, ports.require)
         self._task.context = self._context
         self._puts = Puts(
             self._task, self._engine, self._statements, outcomes, self._context, self._metrics, control, clock,
@@ -163,7 +167,8 @@ class SinkLoop:
     def _turn(self) -> None:
         idle = self.state.step is SinkStep.NONE
         self._metrics.activity.stay("the wait for records" if self.state.assigned else self._joining)
-        fetched = self._consumer.fetch(self._most, _IDLE_S if idle else 0)
+        quiet = self._clock() - self._last_records > _QUIET_S
+        fetched = self._consumer.fetch(self._most, _IDLE_S * (1 + quiet) if idle else 0)
         if self.state.rebalanced:
             raise Rebalanced("partitions went while records were fetched")
         if fetched is not None:
@@ -180,7 +185,7 @@ class SinkLoop:
 
     def _submit(self, fetched: Fetched) -> None:
         self._see_topics(fetched.following)
-        count = len(fetched)
+        count, self._last_records = len(fetched), self._clock()
         self._metrics.read.add(count)
         self._metrics.batch_size.add(count)
         self._metrics.active += count
@@ -210,7 +215,8 @@ class SinkLoop:
         seeks = self._context.take_seeks()
         if seeks:
             if self.state.step is not SinkStep.NONE:
-                self._drop()
+                self._forget()
+                seeks = {**self.state.positions, **seeks}
             self._consumer.seek(seeks)
             self.state = self.state.rewound(seeks)
         if self._context.paused:
@@ -247,25 +253,20 @@ class SinkLoop:
         """What was under way comes again, as far as it is still this task's."""
         if self._shelf is not None:
             self._shelf.clear()
-        self._submitted.clear()
-        self._metrics.active = 0
-        self.state = self.state.dropped()
+        self._forget()
         if self.state.half_put:
             # Records come again that were put and not committed. A task learns that as always: by close and open.
             held = list(self.state.assigned)
-            own: Mapping[TopicPartition, int] = {}
             if held:
                 self._task.close(held)
-                own = self._opened(held)
-            self.state = self.state.begun_anew(own)
+            self.state = self.state.begun_anew(self._opened(held) if held else {})
         self._consumer.seek(self.state.positions)
 
-    def _drop(self) -> None:
-        """What was fetched and not put comes again."""
+    def _forget(self) -> None:
+        """What was fetched and not put."""
         self._submitted.clear()
         self._metrics.active = 0
         self.state = self.state.dropped()
-        self._consumer.seek(self.state.positions)
 
     def _see_topics(self, partitions: Iterable[TopicPartition]) -> None:
         for topic in dict.fromkeys(where.topic for where in partitions):

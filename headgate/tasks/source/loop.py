@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
 from headgate.api.errors import RetriableError
+from headgate.api.reach import Reach
 from headgate.api.record import SourceRecord
 from headgate.api.task import SourceTable, SourceTask
 from headgate.log import cause_of
@@ -51,6 +52,7 @@ class _Context:
     cluster: Mapping[str, str]
     offset_reader: _OffsetReader
     transaction_context: TransactionRequests | None
+    require: Callable[[Reach], None]
 
 
 @dataclass(eq=False)
@@ -127,7 +129,7 @@ class SourceLoop:
         self._requests = TransactionRequests() if connector_ends else None
         task = spec.task_class()
         reader = _OffsetReader(offsets, spec.id.connector)
-        task.context = _Context(spec.config, spec.cluster, reader, self._requests)
+        task.context = _Context(spec.config, spec.cluster, reader, self._requests, self._ports.require)
         self._task = task
 
         def outlet(reporter: Reporter) -> Outlet:

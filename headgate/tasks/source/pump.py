@@ -128,7 +128,7 @@ class Pump:
                     self._failure = failure
                     self._condition.notify_all()
                 # The task may sit in a poll that takes long: it must learn now that it has failed.
-                if isinstance(failure, Exception) and not isinstance(failure, Rewind):
+                if isinstance(failure, Exception) and not isinstance(failure, Rewind) and not self._closing:
                     self._control.fail(failure)
                 self._task.stop_requested()
             finally:

@@ -64,6 +64,15 @@ def test_while_the_engine_has_one_batch_the_next_one_is_fetched() -> None:
     assert bench.puts == [values(P0, 0, 10), values(P0, 10, 20)]
 
 
+def test_who_had_no_records_for_long_turns_half_as_often() -> None:
+    bench = SinkBench({P0: 10})
+    bench.then(lambda: None)
+    bench.then(lambda: bench.clock.move(5.1))
+    bench.then(lambda: None)
+    bench.run()
+    assert bench.consumer.seconds == [0.5, 0, 0.5, 1.0, 1.0]
+
+
 @pytest.mark.parametrize(
     ("config", "subscribed"),
     [
