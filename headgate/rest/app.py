@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 
@@ -20,7 +19,9 @@ from headgate.rest.forwarding import Forwarding
 from headgate.rest.headers import ResponseHeaders
 from headgate.rest.health import Healths
 from headgate.rest.internal import InternalEndpoints
+from headgate.rest.limits import Limited
 from headgate.rest.loggers import Loggers
+from headgate.rest.masks import Masks
 from headgate.rest.offsets import OffsetEndpoints
 from headgate.rest.openapi import OpenApiEndpoints
 from headgate.rest.plugins import PluginEndpoints
@@ -63,9 +64,10 @@ def main_routes(
     """What `placed` stands around has its place, the leader or an owner; the rest is done wherever it is asked for."""
     root = RootEndpoints(herder, commit, settings.health_timeout)
     forwarding = forwarding or Forwarding(settings.peer_tls)
-    connectors = ConnectorEndpoints(herder, Healths(herder, forwarding))
+    masks = Masks(herder, settings.mask_secrets)
+    connectors = ConnectorEndpoints(herder, Healths(herder, forwarding), masks)
     offsets = OffsetEndpoints(herder)
-    plugins = PluginEndpoints(herder)
+    plugins = PluginEndpoints(herder, masks)
     internal = InternalEndpoints(herder)
     placed = forwarding.wrap
     one = "/connectors/{connector}"
@@ -120,7 +122,7 @@ def _application(
     routes: Sequence[BaseRoute],
     opened: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
 ) -> Starlette:
-    middleware = [Middleware(Commands), Middleware(Readiness, herder)]
+    middleware = [Middleware(Commands), Middleware(Limited, settings.limits), Middleware(Readiness, herder)]
     if settings.allow_origins:
         middleware.insert(0, _cors(settings))
     if settings.header_rules:
@@ -140,7 +142,9 @@ def _cors(settings: RestSettings) -> Middleware:
         return Middleware(
             CORSMiddleware, allow_origins=["*"], allow_methods=settings.allow_methods, allow_headers=["*"]
         )
-    patterns = "|".join(re.escape(origin).replace(r"\*", "[^/]*") for origin in settings.allow_origins)
     return Middleware(
-        CORSMiddleware, allow_origin_regex=patterns, allow_methods=settings.allow_methods, allow_headers=["*"]
+        CORSMiddleware,
+        allow_origin_regex=settings.origin_pattern,
+        allow_methods=settings.allow_methods,
+        allow_headers=["*"],
     )

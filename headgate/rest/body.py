@@ -14,7 +14,6 @@ from starlette.responses import Response
 from headgate.model import NumberText
 from headgate.runtime.errors import BadRequest
 
-MAX_BYTES: Final = 10 * 1024 * 1024
 MAX_DEPTH: Final = 100
 JSON: Final = "application/json"
 _TOO_DEEP: Final = f"Malformed JSON in request body: nested more than {MAX_DEPTH} levels deep"
@@ -36,7 +35,7 @@ def dumps(content: Any) -> bytes:
 
 
 async def read_json(request: Request) -> Any:
-    """The request's body, numbers as `NumberText`. Raises BadRequest, or HTTPException for type and size."""
+    """The request's body, numbers as `NumberText`. Raises BadRequest, or HTTPException for its type."""
     declared = request.headers.get("content-type", JSON)
     if declared.partition(";")[0].strip().lower() != JSON:
         raise HTTPException(415, f"HTTP 415 Unsupported Media Type: Content-Type is '{declared}', expected '{JSON}'")
@@ -74,7 +73,7 @@ def _check_depth(parsed: Any) -> None:
 async def read_bytes(request: Request) -> bytes:
     """The request's body as it was sent; may be asked for again."""
     if _BODY not in request.scope:
-        request.scope[_BODY] = await _read(request)
+        request.scope[_BODY] = b"".join([chunk async for chunk in request.stream()])
     return read_already(request)
 
 
@@ -82,14 +81,3 @@ def read_already(request: Request) -> bytes:
     """What `read_bytes` has given; empty, if nobody wanted the body."""
     body: bytes = request.scope.get(_BODY, b"")
     return body
-
-
-async def _read(request: Request) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > MAX_BYTES:
-            raise HTTPException(413, f"Request body is larger than {MAX_BYTES} bytes")
-        chunks.append(chunk)
-    return b"".join(chunks)

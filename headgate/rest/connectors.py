@@ -10,11 +10,12 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headgate.model import ConnectorStatus, RestartRequest, TaskId, TaskStatus
+from headgate.model import ConnectorInfo, ConnectorStatus, RestartRequest, TaskId, TaskStatus
 from headgate.rest import entities
 from headgate.rest.body import JsonResponse, read_json
 from headgate.rest.errors import unknown_class, unknown_connector
 from headgate.rest.health import Healths
+from headgate.rest.masks import Masks
 from headgate.rest.routing import connector_of, flag, location
 from headgate.runtime.config_rules import check_name
 from headgate.runtime.errors import ConnectorNotFound, StatusNotFound
@@ -25,6 +26,7 @@ from headgate.runtime.herder import Herder
 class ConnectorEndpoints:
     herder: Herder
     healths: Healths
+    masks: Masks
 
     async def names(self, request: Request) -> Response:
         wanted = request.query_params.getlist("expand")
@@ -32,7 +34,7 @@ class ConnectorEndpoints:
         if not wanted:
             return JsonResponse(names)
         statuses = await self._statuses(request, names, wanted)
-        expanded = ((name, self._expand(name, wanted, statuses.get(name))) for name in names)
+        expanded = ((name, self._expand(request, name, wanted, statuses.get(name))) for name in names)
         return JsonResponse({name: found for name, found in expanded if found is not None})
 
     async def _statuses(
@@ -51,13 +53,19 @@ class ConnectorEndpoints:
         request.path_params["connector"] = asked.name  # which is not in the path, for the line in the log
         with unknown_class():
             info = await self.herder.call(lambda: self.herder.create(asked.name, asked.config, asked.initial_state))
-        return JsonResponse(entities.connector_info(info), 201, {"Location": location(request, info.name)})
+        return self._answer(request, info, 201, {"Location": location(request, info.name)})
+
+    def _answer(
+        self, request: Request, info: ConnectorInfo, status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        return JsonResponse(entities.connector_info(self.masks.info(request, info)), status, headers)
 
     async def info(self, request: Request) -> Response:
-        return JsonResponse(entities.connector_info(self.herder.connector_info(connector_of(request))))
+        return self._answer(request, self.herder.connector_info(connector_of(request)))
 
     async def config(self, request: Request) -> Response:
-        return JsonResponse(dict(self.herder.connector_info(connector_of(request)).config))
+        info = self.masks.info(request, self.herder.connector_info(connector_of(request)))
+        return JsonResponse(dict(info.config))
 
     async def put_config(self, request: Request) -> Response:
         name = connector_of(request)
@@ -65,8 +73,8 @@ class ConnectorEndpoints:
         with unknown_class():
             created, info = await self.herder.call(lambda: self.herder.put_config(name, config))
         if not created:
-            return JsonResponse(entities.connector_info(info))
-        return JsonResponse(entities.connector_info(info), 201, {"Location": location(request, name)})
+            return self._answer(request, info)
+        return self._answer(request, info, 201, {"Location": location(request, name)})
 
     async def patch_config(self, request: Request) -> Response:
         name = connector_of(request)
@@ -76,7 +84,7 @@ class ConnectorEndpoints:
         changes: Mapping[str, str | None] = {key: value for key, value in asked.items() if key != "name"}
         with unknown_class():
             info = await self.herder.call(lambda: self.herder.patch_config(name, changes))
-        return JsonResponse(entities.connector_info(info))
+        return self._answer(request, info)
 
     async def delete(self, request: Request) -> Response:
         name = connector_of(request)
@@ -84,8 +92,10 @@ class ConnectorEndpoints:
         return Response(status_code=204)
 
     async def tasks(self, request: Request) -> Response:
-        configs = self.herder.task_configs(connector_of(request))
-        return JsonResponse([entities.task_config(task, config) for task, config in configs])
+        name = connector_of(request)
+        configs = self.herder.task_configs(name)
+        shown = ((task, self.masks.task(request, name, config)) for task, config in configs)
+        return JsonResponse([entities.task_config(task, config) for task, config in shown])
 
     async def status(self, request: Request) -> Response:
         return JsonResponse(entities.connector_status(await self._status(request)))
@@ -101,7 +111,9 @@ class ConnectorEndpoints:
         told = (await self.healths.of(request, {task.connector: alone}))[task.connector]
         return JsonResponse(entities.task_status(task.task, told.tasks[0].status))
 
-    def _expand(self, name: str, wanted: Sequence[str], status: ConnectorStatus | None) -> dict[str, Any] | None:
+    def _expand(
+        self, request: Request, name: str, wanted: Sequence[str], status: ConnectorStatus | None
+    ) -> dict[str, Any] | None:
         def of_status(show: Callable[[ConnectorStatus], dict[str, Any]]) -> dict[str, Any]:
             if status is None:
                 raise StatusNotFound(name)
@@ -110,7 +122,7 @@ class ConnectorEndpoints:
         known: dict[str, Callable[[], dict[str, Any]]] = {
             "status": lambda: of_status(entities.connector_status),
             "health": lambda: of_status(entities.connector_health),
-            "info": lambda: entities.connector_info(self.herder.connector_info(name)),
+            "info": lambda: entities.connector_info(self.masks.info(request, self.herder.connector_info(name))),
         }
         try:
             return {each: known[each]() for each in dict.fromkeys(wanted) if each in known}

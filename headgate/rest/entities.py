@@ -24,6 +24,7 @@ from headgate.model import (
     TaskId,
     Verdict,
 )
+from headgate.runtime.config.masking import MASKED
 from headgate.runtime.config.validation import ConfigInfo, ConfigInfos
 from headgate.runtime.config_rules import check_name
 from headgate.runtime.errors import BadRequest
@@ -194,17 +195,18 @@ def definition(key: Key) -> dict[str, Any]:
     }
 
 
-def config_infos(infos: ConfigInfos) -> dict[str, Any]:
+def config_infos(infos: ConfigInfos, hidden: Collection[str] = ()) -> dict[str, Any]:
+    """`hidden`: keys whose values are not shown."""
     return {
         "name": infos.name,
         "error_count": infos.error_count,
         "groups": list(infos.groups),
-        "configs": [_config_info(info) for info in infos.configs],
+        "configs": [_config_info(info, hidden) for info in infos.configs],
         "unknown_keys": [{"name": each.name, "did_you_mean": each.did_you_mean} for each in infos.unknown_keys],
     }
 
 
-def _config_info(info: ConfigInfo) -> dict[str, Any]:
+def _config_info(info: ConfigInfo, hidden: Collection[str]) -> dict[str, Any]:
     def shown(value: object) -> str | None:
         if info.key is not None:
             return text_of(info.key.type, value)
@@ -217,7 +219,7 @@ def _config_info(info: ConfigInfo) -> dict[str, Any]:
         if value is None
         else {
             "name": value.name,
-            "value": shown(value.value),
+            "value": MASKED if value.name in hidden else shown(value.value),
             "recommended_values": [shown(each) for each in value.recommended_values],
             "errors": list(value.errors),
             "visible": value.visible,

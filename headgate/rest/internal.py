@@ -14,6 +14,7 @@ from headgate.rest import entities
 from headgate.rest.body import read_bytes, read_json
 from headgate.rest.routing import connector_of
 from headgate.runtime.herder import Herder
+from headgate.runtime.ports import PeerRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,4 +42,7 @@ class InternalEndpoints:
         return Response(status_code=204)
 
     async def _check_signature(self, request: Request) -> None:
-        self.herder.check_signature(dict(request.headers), await read_bytes(request))
+        path, query = request.scope["raw_path"], request.scope["query_string"]
+        target = (path + b"?" + query if query else path).decode("latin-1")
+        asked = PeerRequest(request.method, target, await read_bytes(request))
+        self.herder.check_signature(asked, dict(request.headers))

@@ -13,7 +13,7 @@ from typing import Final
 _URL: Final = re.compile(
     r"(?P<scheme>https?)://(?:\[(?P<v6>[0-9a-f:.%\w]+)\]|(?P<host>[^\s:/\[\]]*)):(?P<port>[0-9]{1,5})/?", re.IGNORECASE
 )
-WILDCARDS: Final = ("", "0.0.0.0", "::")
+WILDCARDS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - to know them in a worker file
 
 
 class ListenerError(Exception):

@@ -12,7 +12,7 @@ from headgate.model import Config
 from headgate.rest.body import JSON, dumps
 from headgate.rest.client import ErrorBody, PeerTls, blocking_client, patience, reason
 from headgate.rest.routing import encoded
-from headgate.runtime.ports import PeerError, Signer
+from headgate.runtime.ports import PeerError, PeerRequest, Signer
 
 log = logging.getLogger(__name__)
 
@@ -55,15 +55,16 @@ class HttpPeers:
         timeout: httpx2.Timeout | None = None,
     ) -> None:
         whole = f"{url.rstrip('/')}/{path}"
-        headers = dict(sign(body)) if sign is not None else {}
-        if body:
-            headers["Content-Type"] = JSON
+        headers = {"Content-Type": JSON} if body else {}
         # Who is not the leader shall say so: passed on, the request would arrive without its signature.
         params = {"forward": "false"}
         try:
-            answer = self._client.request(
+            request = self._client.build_request(
                 method, whole, params=params, headers=headers, content=body or None, timeout=timeout or patience()
             )
+            if sign is not None:
+                request.headers.update(sign(PeerRequest(method, request.url.raw_path.decode(), body)))
+            answer = self._client.send(request)
         except (httpx2.RequestError, httpx2.InvalidURL, RuntimeError) as error:  # the last one after `close`
             raise PeerError(f"{method} {whole} got no answer: {reason(error)}") from error
         if not answer.is_success:

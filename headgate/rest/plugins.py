@@ -10,6 +10,7 @@ from starlette.responses import Response
 from headgate.rest import entities
 from headgate.rest.body import JsonResponse, read_json
 from headgate.rest.errors import unknown_class
+from headgate.rest.masks import Masks
 from headgate.rest.routing import flag, query
 from headgate.runtime.errors import BadRequest, PluginNotFound, RequestTimeout
 from headgate.runtime.herder import Herder
@@ -19,6 +20,7 @@ from headgate.runtime.plugins import CONNECTORS
 @dataclass(frozen=True, slots=True)
 class PluginEndpoints:
     herder: Herder
+    masks: Masks
 
     async def names(self, request: Request) -> Response:
         connectors_only = flag(request, "connectorsOnly", default=True)
@@ -45,7 +47,7 @@ class PluginEndpoints:
         except RequestTimeout as error:
             # Kafka Connect ends this one text without a full stop.
             raise RequestTimeout(str(error).removesuffix(".")) from None
-        return JsonResponse(entities.config_infos(infos))
+        return JsonResponse(entities.config_infos(infos, self.masks.hidden(request, config)))
 
     def _same(self, *names: str) -> bool:
         """A class of ours may go by Apache's name and by its own."""

@@ -38,7 +38,8 @@ class RootEndpoints:
         return JsonResponse({**known, "headgate_version": __version__})
 
     async def health(self, request: Request) -> Response:
-        """Healthy means that the herder's thread got to a request of ours; before it is ready nobody waits for it."""
+        """Healthy means that the herder's thread got to a request of ours, and that what it lives by is still there;
+        before it is ready nobody waits for it."""
         if self.herder.ready:
             try:
                 await self.herder.call(self.herder.noop, self.health_timeout)
@@ -46,7 +47,8 @@ class RootEndpoints:
                 if self.herder.ready:
                     return self._answer("unhealthy", with_stage(UNHEALTHY, self.herder), 500)
             else:
-                return self._answer("healthy", HEALTHY, 200)
+                trouble = self.herder.trouble()
+                return self._answer(*("unhealthy", trouble, 500) if trouble else ("healthy", HEALTHY, 200))
         return self._answer("starting", with_stage(STARTING, self.herder), 503)
 
     def _answer(self, status: str, message: str, code: int) -> Response:

@@ -24,6 +24,8 @@ from headgate.runtime.errors import ShuttingDown
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
+BASE: Final = "headgate.base"
+"""Of a scope: the URL that the client knows this worker by, as far as that was checked, else its own."""
 _SEGMENTS: Final = "headgate.segments"
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 
@@ -84,9 +86,9 @@ def query(request: Request, name: str) -> str:
 
 
 def location(request: Request, connector: str) -> str:
-    """The connector's address on the worker that was asked, by the name it was asked under."""
-    host = request.headers.get("host") or _server(request.scope)
-    return f"{request.scope['scheme']}://{host}/connectors/{encoded(connector)}"
+    """The connector's address on the worker that was asked, by the name it was asked under, if it has that name."""
+    base = request.scope.get(BASE) or f"{request.scope['scheme']}://{_server(request.scope)}"
+    return f"{base}/connectors/{encoded(connector)}"
 
 
 def path_of(request: Request) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import socket
 import threading
 from collections.abc import Iterator, Sequence
@@ -19,14 +20,19 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
+from headgate.log import Complaints
+from headgate.rest.connections import Connection, Connections
 from headgate.rest.http11 import Http11, Rfc9112
+from headgate.rest.limits import RestLimits
 from headgate.rest.listeners import WILDCARDS, Bound, authority, bind_all
+from headgate.rest.origins import SameOrigin
 from headgate.rest.settings import ADMIN_LISTENERS, RestSettings
 
 log = logging.getLogger(__name__)
 
-# Longer than clients commonly keep an idle connection to reuse it.
-_KEEP_ALIVE_S: Final = 75
+_BACKLOG: Final = 2048
+_PAUSE_S: Final = 0.5
+"""Before a connection is taken again, when there was no file for one."""
 
 
 class Server:
@@ -68,9 +74,14 @@ class Server:
 
     def start(self, app: ASGIApp, admin_app: ASGIApp | None = None) -> None:
         """Returns when requests are being answered. `admin_app` is for the admin listeners."""
+        limits = self._settings.limits
+        # Whoever asks must not take the files that tasks need.
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = limits.connections if files == resource.RLIM_INFINITY else min(limits.connections, files // 4)
+        connections = Connections(most, min(limits.per_address, most))
         served = [(app, each) for each in self._bound]
         served += [(admin_app, each) for each in self._admin if admin_app is not None]
-        self._servers = [_Uvicorn(app, bound) for app, bound in served]
+        self._servers = [_Uvicorn(app, bound, self._guarded(app, bound), connections, limits) for app, bound in served]
         self._thread = threading.Thread(target=self._run, name="headgate-rest", daemon=True)
         self._thread.start()
         self._started.wait()
@@ -93,6 +104,9 @@ class Server:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def _guarded(self, app: ASGIApp, bound: Bound) -> ASGIApp:
+        return Rfc9112(SameOrigin.of(app, bound.socket.getsockname()[0], self._settings, self.advertised_url))
 
     def _run(self) -> None:
         try:
@@ -132,13 +146,15 @@ class Server:
 
 
 class _Uvicorn(uvicorn.Server):
-    """One application on one socket."""
+    """One application on one socket. It takes connections itself: asyncio would not count them before they have agreed
+    upon TLS, and fills the log when there are no files."""
 
-    def __init__(self, app: ASGIApp, bound: Bound) -> None:
-        tls = bound.tls
+    def __init__(
+        self, app: ASGIApp, bound: Bound, guarded: ASGIApp, connections: Connections, limits: RestLimits
+    ) -> None:
         super().__init__(
             uvicorn.Config(
-                Rfc9112(app),
+                guarded,
                 http=Http11,
                 ws="none",
                 lifespan="off",
@@ -147,12 +163,63 @@ class _Uvicorn(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                timeout_keep_alive=_KEEP_ALIVE_S,
-                ssl_context_factory=None if tls is None else lambda config, default: tls,
+                timeout_keep_alive=limits.idle_s,  # type: ignore[arg-type]
+                h11_max_incomplete_event_size=limits.url_bytes + limits.header_bytes,
             )
         )
         self.app: Final = app
         self.bound: Final = bound
+        self.servers = []
+        self._connections = connections
+        self._limits = limits
+        self._complaints = Complaints(log, f"{bound.url} is short of room")
+        self._greetings: set[asyncio.Task[None]] = set()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self.bound.socket.listen(_BACKLOG)
+        self.bound.socket.setblocking(False)
+        self._accepting = asyncio.create_task(self._accept())
+        self.started = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._accepting.cancel()
+        await asyncio.wait([self._accepting])
+        await super().shutdown(sockets)
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                taken, (address, *_) = await loop.sock_accept(self.bound.socket)
+            except ConnectionAbortedError:  # its client was quicker
+                continue
+            except OSError as error:
+                self._complaints.say(f"no connection can be taken: {error.strerror}")
+                self._connections.make_room()
+                await asyncio.sleep(_PAUSE_S)
+                continue
+            connection = self._connections.take(taken, address)
+            if connection is None:
+                self._complaints.say(f"{len(self._connections)} connections, none of them idle: one more is refused")
+            else:
+                greeting = loop.create_task(self._greet(connection))
+                self._greetings.add(greeting)
+                greeting.add_done_callback(self._greetings.discard)
+            await asyncio.sleep(0)  # who is connected has his turn, however many come
+
+    async def _greet(self, connection: Connection) -> None:
+        """Up to where there is somebody to talk to."""
+        tls, seconds = self.bound.tls, self._limits.headers_s
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: Http11(self.config, self.server_state, connection, self._limits),
+                connection.socket,
+                ssl=tls,
+                ssl_handshake_timeout=None if tls is None else seconds,
+            )
+        except Exception as error:
+            log.debug("Nothing came of a connection: %s", error)
+            connection.leave()
 
     def end(self, timeout: float) -> None:
         self.config.timeout_graceful_shutdown = timeout  # type: ignore[assignment]

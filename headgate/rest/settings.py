@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,13 +13,18 @@ from headgate.api.errors import ConfigError
 from headgate.rest.client import PeerTls
 from headgate.rest.headers import KEY as HEADERS
 from headgate.rest.headers import HeaderRule, parse_rules
+from headgate.rest.limits import RestLimits
 from headgate.rest.listeners import Listener, Tls
 from headgate.runtime.config.worker_config import COMMON
 
 LISTENERS: Final = "listeners"
 ADMIN_LISTENERS: Final = "admin.listeners"
 ADVERTISED_LISTENER: Final = "rest.advertised.listener"
-_OURS: Final = (LISTENERS, ADMIN_LISTENERS, "rest.advertised.", "access.control.", HEADERS)
+MASK_SECRETS: Final = "headgate.mask.secrets"
+_OURS: Final = (
+    LISTENERS, ADMIN_LISTENERS, "rest.advertised.", "access.control.", HEADERS, "headgate.allowed.hosts",
+    "headgate.rest.", MASK_SECRETS,
+)  # fmt: skip
 _KEYS: Final = ConfigDef(*(key for key in COMMON if key.name.startswith(_OURS)))
 _CLIENT_AUTH: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
@@ -35,11 +41,16 @@ class RestSettings:
     allow_origins: tuple[str, ...] = ()
     """CORS: empty for none of it; `*` within an origin stands for any text."""
     allow_methods: tuple[str, ...] = ("GET", "POST", "HEAD")
+    allowed_hosts: tuple[str, ...] = ()
+    """Names that listeners answer to, besides their own."""
     header_rules: tuple[HeaderRule, ...] = ()
+    limits: RestLimits = field(default_factory=RestLimits)
     tls: Tls | None = None
     admin_tls: Tls | None = None
     peer_tls: PeerTls = field(default_factory=PeerTls)
     """For https to other workers, by the keys of the main listeners."""
+    mask_secrets: bool = False
+    """Configurations are shown without secrets."""
     health_timeout: float = 10.0
 
     @classmethod
@@ -58,11 +69,25 @@ class RestSettings:
             advertised_listener=advertised,
             allow_origins=_listed(found["access.control.allow.origin"]),
             allow_methods=_listed(found["access.control.allow.methods"]) or cls().allow_methods,
+            allowed_hosts=tuple(found["headgate.allowed.hosts"]),
             header_rules=parse_rules(found[HEADERS]),
+            limits=RestLimits.of(found),
             tls=_tls(config, "listeners.https."),
             admin_tls=_tls(config, "admin.listeners.https."),
             peer_tls=_peer_tls(config),
+            mask_secrets=found[MASK_SECRETS],
         )
+
+    @property
+    def origin_pattern(self) -> str:
+        """Of the origins that are allowed, where not all are."""
+        return "|".join(re.escape(origin).replace(r"\*", "[^/]*") for origin in self.allow_origins)
+
+    def allows(self, origin: str, method: str) -> bool:
+        """Whether pages from there may do this."""
+        if not self.allow_origins or method not in self.allow_methods:
+            return False
+        return "*" in self.allow_origins or re.fullmatch(self.origin_pattern, origin) is not None
 
     @property
     def admin_on_main(self) -> bool:

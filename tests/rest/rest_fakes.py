@@ -34,6 +34,7 @@ from headgate.runtime.errors import (
 )
 from headgate.runtime.herder import Herder, KafkaReach
 from headgate.runtime.plugins import Found, PluginKind
+from headgate.runtime.ports import PeerRequest
 
 T = TypeVar("T")
 WORKER = "worker:8083"
@@ -63,6 +64,7 @@ class FakeHerder:
         self.stage: str | None = None
         self.kafka_cluster_id: str | None = "cluster-1"
         self.kafka: KafkaReach | None = KafkaReach(True, 0)
+        self.trouble: Callable[[], str | None] = lambda: None
         self.watch = SimpleNamespace(here={})
         self.urls: dict[str, str] = {}
         """Of other workers."""
@@ -73,7 +75,7 @@ class FakeHerder:
         self.errors: dict[str, Exception] = {}
         self.calls: list[tuple[Any, ...]] = []
         self.timeouts: list[float] = []
-        self.signed: list[tuple[Mapping[str, str], bytes]] = []
+        self.signed: list[tuple[PeerRequest, Mapping[str, str]]] = []
         self.tells_all = False
         for name in names:
             self._put(name, {"name": name, "connector.class": "acme.Source"})
@@ -222,8 +224,8 @@ class FakeHerder:
     async def fence(self, name: str) -> None:
         self._called("fence", name)
 
-    def check_signature(self, headers: Mapping[str, str], body: bytes) -> None:
-        self.signed.append((headers, body))
+    def check_signature(self, asked: PeerRequest, headers: Mapping[str, str]) -> None:
+        self.signed.append((asked, headers))
         if "check_signature" in self.errors:
             raise self.errors["check_signature"]
 

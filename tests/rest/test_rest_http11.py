@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 import pytest
 from rest_fakes import FakeHerder
-from workers import Worker, worker
+from wire import Wire
+from workers import LOCAL, Worker, worker
+
+from headgate.rest.settings import RestSettings
 
 pytestmark = pytest.mark.process
 
@@ -26,43 +27,11 @@ PUT = b"PUT /connectors/b/config HTTP/1.1\r\nHost: x\r\n"
 GET = b"GET /connectors HTTP/1.1\r\nHost: x\r\n"
 HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 
-Answer = tuple[int, dict[str, str], bytes]
-
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Worker]:
-    with worker() as made:
+    with worker(RestSettings(listeners=(LOCAL,), allowed_hosts=("x",))) as made:
         yield made
-
-
-class Wire:
-    """One connection."""
-
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
-        self.file: BinaryIO = self.socket.makefile("rb")
-
-    def send(self, *pieces: bytes) -> None:
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for piece in pieces:
-            self.socket.sendall(piece)
-
-    def answer(self, body: bool = True) -> Answer:
-        status = int(self.file.readline().split()[1])
-        lines = (line.decode().strip().partition(": ") for line in iter(self.file.readline, b"\r\n"))
-        headers = {name.lower(): value for name, _, value in lines}
-        return status, headers, self.file.read(int(headers.get("content-length", 0))) if body else b""
-
-    def ended(self) -> bool:
-        try:
-            return self.file.read(1) == b""
-        except ConnectionResetError:  # It left while we had more to say.
-            return True
-
-    def asked(self, *pieces: bytes) -> tuple[int, bytes]:
-        self.send(*pieces)
-        status, _, body = self.answer()
-        return status, body
 
 
 @pytest.fixture
@@ -72,8 +41,7 @@ def herder(served: Worker) -> FakeHerder:
 
 @pytest.fixture
 def wire(served: Worker, herder: FakeHerder) -> Iterator[Wire]:
-    made = Wire(int(served.url.rstrip("/").rpartition(":")[2]))
-    with made.socket, made.file:
+    with Wire(served) as made:
         yield made
 
 
@@ -222,10 +190,11 @@ def test_where_two_lengths_are_told_nothing_can_hide_behind_the_body(wire: Wire,
         (PUT + CHUNKED + b"2\r\n{}x", 400),
         (PUT + b"Transfer-Encoding: gzip, chunked\r\n\r\n", 501),
         # Refused with the last byte: what is left unread makes the end a reset, which may overtake the answer.
-        ((GET + b"X: ").ljust(16 * 1024 + 1, b"y"), 431),
+        ((GET + b"X: ").ljust(40 * 1024 + 1, b"y"), 431),
+        (b"GET /".ljust(40 * 1024 + 1, b"y"), 414),
     ],
     ids=["words", "tls", "no host", "two hosts", "blank", "nul", "utf-8", "negative", "two lengths", "no size",
-         "no end", "gzip", "endless"],
+         "no end", "gzip", "endless", "endless line"],
 )  # fmt: skip
 def test_what_is_no_request_is_refused_in_json_and_the_connection_ends(
     wire: Wire, herder: FakeHerder, sent: bytes, status: int

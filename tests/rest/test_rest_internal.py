@@ -57,17 +57,19 @@ def test_task_configs_of_another_shape_are_refused(client: TestClient, body: obj
         ("POST", "/connectors/a/tasks", b' [{"k": "v"}]\n'),
         ("PUT", "/connectors/a/fence", b""),
         ("PUT", "/connectors/a/fence", b"{"),
+        ("PUT", "/connectors/a%2Fb%20c/fence", b""),
         ("DELETE", "/internal/members/connect-h:8083-1", b""),
     ],
 )
-def test_the_signature_is_checked_over_the_body_as_it_was_sent(
+def test_the_signature_is_checked_over_the_request_as_it_was_sent(
     client: TestClient, herder: FakeHerder, method: str, path: str, body: bytes
 ) -> None:
     headers = {"X-Connect-Authorization": "AAAA", "X-Connect-Request-Signature-Algorithm": "HmacSHA256"}
-    assert client.request(method, path, content=body, headers=headers).status_code == 204
-    ((seen, checked),) = herder.signed
-    assert checked == body
-    assert {name: seen[name.lower()] for name in headers} == headers
+    for query in ("", "?forward=false"):
+        assert client.request(method, path + query, content=body, headers=headers).status_code == 204
+        asked, seen = herder.signed.pop()
+        assert asked == (method, path + query, body)
+        assert {name: seen[name.lower()] for name in headers} == headers
 
 
 @signed

@@ -20,24 +20,25 @@ from headgate.rest.peers import HttpPeers
 from headgate.rest.settings import RestSettings
 from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.errors import BadRequest, Elsewhere, HerderError
-from headgate.runtime.ports import PeerError, Peers, Signer
+from headgate.runtime.ports import PeerError, PeerRequest, Peers, Signer
 
 pytestmark = pytest.mark.process
 
-SIGNATURES = Signatures()
+SIGNATURES = Signatures(strict=True)
 KEY = SIGNATURES.new_key(0)
+NOW = 1_700_000_000_000
 NAME = "a/b %é.."
 
 
-def sign(body: bytes) -> Mapping[str, str]:
-    return SIGNATURES.sign(KEY, body)
+def sign(asked: PeerRequest) -> Mapping[str, str]:
+    return SIGNATURES.sign(KEY, asked, NOW)
 
 
 class Verifying(FakeHerder):
-    """Of a leader that has read the session key."""
+    """Of a leader that has read the session key, and wants all of a request to be signed."""
 
-    def check_signature(self, headers: Mapping[str, str], body: bytes) -> None:
-        SIGNATURES.verify(headers, body, KEY)
+    def check_signature(self, asked: PeerRequest, headers: Mapping[str, str]) -> None:
+        SIGNATURES.verify(asked, headers, KEY, NOW)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,7 @@ def test_requests_are_signed_and_arrive(leader: Worker, peers: Peers) -> None:
     [
         (None, 400, "Internal request missing required signature"),
         (
-            lambda body: SIGNATURES.sign(SessionKey(b"old", "HmacSHA256", 0), body),
+            lambda asked: SIGNATURES.sign(SessionKey(b"old", "HmacSHA256", 0), asked, NOW),
             403,
             r"Internal request contained invalid signature\.",
         ),

@@ -53,6 +53,13 @@ def test_a_worker_is_healthy_without_kafka_and_says_since_when_it_is_away(
     assert client.get("/health").json()["kafka"] is None
 
 
+def test_a_worker_whose_topics_are_gone_is_unhealthy_and_says_why(client: TestClient, herder: FakeHerder) -> None:
+    herder.trouble = lambda: "Topic connect-status was deleted."
+    response = client.get("/health")
+    expected = {"status": "unhealthy", "message": "Topic connect-status was deleted.", "kafka": KAFKA}
+    assert (response.status_code, response.json()) == (500, expected)
+
+
 @pytest.mark.parametrize("error", [RequestTimeout("Request timed out"), ShuttingDown()])
 @pytest.mark.parametrize(("stage", "suffix"), [(None, ""), (STAGE, f" {STAGE}")])
 def test_a_herder_that_does_not_answer_is_unhealthy(

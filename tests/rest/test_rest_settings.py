@@ -13,6 +13,7 @@ from starlette.datastructures import MutableHeaders
 from headgate.api.errors import ConfigError
 from headgate.rest.client import PeerTls
 from headgate.rest.headers import Action, HeaderRule, parse_rules
+from headgate.rest.limits import RestLimits
 from headgate.rest.listeners import Listener, ListenerError, Tls
 from headgate.rest.settings import RestSettings
 
@@ -21,6 +22,13 @@ def test_without_keys_the_api_listens_on_8083_and_has_the_admin_endpoints() -> N
     assert RestSettings.parse({}) == RestSettings()
     assert RestSettings().admin_on_main
     assert RestSettings.parse({}, ["http://127.0.0.1:8083"]).listeners == (Listener("http", "127.0.0.1", 8083),)
+
+
+LIMITS = {
+    "headers.timeout.ms": 1000, "body.timeout.ms": 2000, "idle.timeout.ms": 3000, "max.connections": 4,
+    "max.connections.per.address": 5, "max.header.bytes": 1600, "max.headers": 7, "max.url.bytes": 800,
+    "max.body.bytes": 9000,
+}  # fmt: skip
 
 
 def test_all_keys_are_read() -> None:
@@ -34,6 +42,8 @@ def test_all_keys_are_read() -> None:
             "access.control.allow.origin": "http://a, http://b",
             "access.control.allow.methods": "GET, PUT",
             "response.http.headers.config": "set X: y",
+            "headgate.allowed.hosts": "a.example, [::1]",
+            **{f"headgate.rest.{key}": str(value) for key, value in LIMITS.items()},
         }
     )
     assert settings == RestSettings(
@@ -45,6 +55,8 @@ def test_all_keys_are_read() -> None:
         allow_origins=("http://a", "http://b"),
         allow_methods=("GET", "PUT"),
         header_rules=(HeaderRule(Action.SET, "X", "y"),),
+        allowed_hosts=("a.example", "[::1]"),
+        limits=RestLimits(1.0, 2.0, 3.0, 4, 5, 1600, 7, 800, 9000),
     )
 
 

@@ -27,7 +27,8 @@ _TAGS: Final = {
 _DESCRIPTION: Final = (
     "Kafka Connect's REST API. A trailing slash makes no difference, query parameters that are not listed are ignored,"
     " and so are bodies of requests that need none. A name with a slash in it is addressed with `%2F`."
-    " Errors have the body `{error_code, message}`."
+    " Errors have the body `{error_code, message}`. Under a name that is not the worker's, requests may be 421; what"
+    " would change something for a web page of another site is 403."
 )
 
 

@@ -13,8 +13,10 @@ _ERRORS: Final = {
     404: "There is no such thing.",
     406: "The `Accept` header rules out JSON.",
     409: "It exists already, is being restarted already, or another request came in between.",
-    413: "The body is larger than 10 MiB.",
+    413: "The body is larger than 10 MiB, or `headgate.rest.max.body.bytes`.",
+    414: "Path and query are longer than `headgate.rest.max.url.bytes`.",
     415: "The body is not `application/json`.",
+    431: "The headers are too many, or too large.",
     500: "The worker could not do it: the connector did not start, Kafka did not answer in time, or a defect.",
     503: "The worker is still starting up.",
 }
@@ -57,8 +59,9 @@ def call(
     description: str | None = None,
     negotiated: bool = True,
 ) -> Json:
-    """One operation. Any may answer 500 and 503, those with a body 400, 413 and 415, those that write JSON 406."""
-    failures = {*errors, 500, 503, *((406,) if negotiated else ()), *((400, 413, 415) if body else ())} - set(success)
+    """One operation. Any may answer 414, 431, 500, 503, those with a body 400, 413, 415, those that write JSON 406."""
+    failures = {*errors, 414, 431, 500, 503, *((406,) if negotiated else ()), *((400, 413, 415) if body else ())}
+    failures -= set(success)
     responses = {**success, **{status: _failure(status) for status in failures}}
     described: Json = {"tags": [tag], "operationId": operation, "summary": summary}
     if description is not None:
