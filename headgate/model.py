@@ -146,6 +146,8 @@ class Status:
     generation: int = 0
     health: Health | None = field(default=None, compare=False)
     """None: who wrote it knows no verdicts."""
+    again: bool = field(default=False, compare=False)
+    """Told for its health alone: it takes nothing from another worker that has told a state meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from headgate.api.errors import ConfigError
-from headgate.log import about, masked, trace_of
+from headgate.log import about, hide, masked, trace_of
 from headgate.model import Config, ConnectorType, TargetState, TaskId
 from headgate.runtime import config_rules, task_spec
 from headgate.runtime.board import StatusBoard
+from headgate.runtime.config import masking, reaches
 from headgate.runtime.config.connector_config import CONNECTOR_CLASS, RELOAD, ConnectorConfig
 from headgate.runtime.config.secrets import Resolved, put_back
 from headgate.runtime.connector import ConnectorInstance
@@ -109,11 +110,14 @@ class Actor:
         instance = self._worker.connectors.get(name)
         if instance is not None and not starting:
             return instance
+        self._hide(stored)
         resolved = await self._ports.secrets.look_up(stored)
         config = resolved.config
         found = self._ports.plugins.find_connector(config.get(CONNECTOR_CLASS, ""))
         try:
             task_spec.topic_creation(found.connector_type, config, self._ports.config)
+            if starting:
+                reaches.require(config, self._ports.plugins, self._ports.config.sandbox)
         except ConfigError as error:
             raise StartFailed(str(error)) from error
         if instance is None:
@@ -123,6 +127,10 @@ class Actor:
         if starting:
             self._schedule_reload(name, resolved)
         return instance
+
+    def _hide(self, stored: Config) -> None:
+        """From now on no trace and no line of the log tells its secrets. Those of providers hide themselves."""
+        hide(masking.literals(stored, self._ports.plugins).values())
 
     def _schedule_reload(self, name: str, resolved: Resolved) -> None:
         self._cancel_reload(name)
@@ -178,6 +186,7 @@ class Actor:
         self._worker.begun_tasks.add(task)
         generation = self._generation(task.connector)
         try:
+            self._hide(connector.config)
             config = (await self._ports.secrets.look_up(connector.config)).config
             limit = ConnectorConfig.parse(config).task_limit
             config_rules.check_task_count(connector.name, len(connector.tasks), limit)

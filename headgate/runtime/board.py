@@ -57,13 +57,15 @@ class StatusBoard:
         live = found is not None and found.worker_id == self.worker_id and found.state in _LIVE
         return found.state if found is not None and live else None
 
-    def put_health(self, task: TaskId, health: Health) -> None:
-        """How a watched task fares."""
+    def put_health(self, task: TaskId, health: Health) -> bool:
+        """How a watched task fares. Whether it was told: not before everybody knows that it runs here."""
         current = self._store.get(task)
-        # A state that a worker may have to take back is not said again: another may have the task by then.
-        if current is not None and current.state is State.RUNNING:
-            told = replace(health, lag=None, rate=None)  # old by the time that somebody reads it
-            self._store.put(task, replace(current, health=told))
+        if current is None or current.state is not State.RUNNING:
+            return False
+        told = replace(health, lag=None, rate=None)  # old by the time that somebody reads it
+        self._store.put(task, replace(current, health=told, again=True))
+        shown = self._store.get(task)
+        return shown is not None and shown.health == told
 
     def status(self, name: str, kind: ConnectorType) -> ConnectorStatus:
         connector = self._store.get(name)

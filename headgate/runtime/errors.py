@@ -125,8 +125,8 @@ class ConfigWriteFailed(HerderError):
 class InvalidSignature(HerderError):
     """A request that only workers of the group may make did not come from one (KIP-507), or its key is an old one."""
 
-    def __init__(self) -> None:
-        super().__init__("Internal request contained invalid signature.")
+    def __init__(self, message: str = "Internal request contained invalid signature.") -> None:
+        super().__init__(message)
 
 
 class NoSessionKey(HerderError):

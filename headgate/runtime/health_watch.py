@@ -36,9 +36,8 @@ class HealthWatch:
         }
         for task, health in seen.items():
             told, when = self._told.get(task, (None, 0))
-            if verdict.news(told, health, when, now):
+            if verdict.news(told, health, when, now) and self._board.put_health(task, health):
                 self._told[task] = health, now
-                self._board.put_health(task, health)
         self._told = {task: told for task, told in self._told.items() if task in seen}
         self.here = seen
 

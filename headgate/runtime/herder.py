@@ -32,9 +32,9 @@ from headgate.model import (
 from headgate.runtime import restart
 from headgate.runtime.actor import Actor
 from headgate.runtime.board import StatusBoard
-from headgate.runtime.config import connector_config, unknown_keys
+from headgate.runtime.config import connector_config, masking, unknown_keys
 from headgate.runtime.config.client_check import ClientCheck
-from headgate.runtime.config.connector_config import CONNECTOR_CLASS
+from headgate.runtime.config.connector_config import CONNECTOR_CLASS, NAME
 from headgate.runtime.config.validation import ConfigInfos
 from headgate.runtime.config.validator import Validator, failure_message, require_version
 from headgate.runtime.connector import in_thread
@@ -52,6 +52,7 @@ from headgate.runtime.herder_ports import HerderPorts
 from headgate.runtime.loop import HerderLoop
 from headgate.runtime.offset_changes import OffsetChanges
 from headgate.runtime.plugins import CONNECTORS
+from headgate.runtime.ports import PeerRequest
 from headgate.runtime.restart import RestartPlan
 from headgate.runtime.worker import Worker
 
@@ -87,9 +88,12 @@ class Herder(HerderLoop, ABC):
         self.kafka_cluster_id: str | None = None
         self.kafka: KafkaReach | None = None
         """Whether a broker answered the last time; None: that is not known yet."""
+        self.trouble = ports.trouble
         self._secrets = ports.secrets
         check = ClientCheck(self.config, ports.try_client)
-        self._validator = Validator(self.plugins, self.config.raw, ports.secrets, check, ports.try_step)
+        self._validator = Validator(
+            self.plugins, self.config.raw, ports.secrets, check, ports.try_step, self.config.sandbox
+        )
         self._changes = OffsetChanges(self.config, self.plugins, ports.open_offsets, ports.groups, ports.secrets)
         self._cluster_id = ports.cluster_id
         self._topics: dict[str, dict[str, None]] = {}
@@ -187,10 +191,17 @@ class Herder(HerderLoop, ABC):
         """Returns when the herder's thread got to it: the health check."""
 
     async def validate(self, config: Mapping[str, str | None]) -> ConfigInfos:
-        return await in_thread(lambda: self._validator.validate(config), "validate")
+        whole = self._unmasked(config)
+        return await in_thread(lambda: self._validator.validate(whole), "validate")
+
+    def _unmasked(self, config: Mapping[str, str | None]) -> Mapping[str, str | None]:
+        known = self.configs.view().get(config.get(NAME) or "")
+        return masking.unmasked(config, known.config if known else {}, self.plugins)
 
     async def require_valid(self, config: Mapping[str, str | None]) -> Config:
-        """The config without nulls, which validation refuses. Raises InvalidConfig."""
+        """The config with what is stored in place of masks, and without nulls, which validation refuses. Raises
+        BadRequest, InvalidConfig."""
+        config = self._unmasked(config)
         infos = await self.validate(config)
         if infos.error_count:
             raise InvalidConfig(failure_message(infos))
@@ -261,7 +272,7 @@ class Herder(HerderLoop, ABC):
 
     # --- among workers ------------------------------------------------------------------------------------------------
 
-    def check_signature(self, headers: Mapping[str, str], body: bytes) -> None:
+    def check_signature(self, asked: PeerRequest, headers: Mapping[str, str]) -> None:
         """Of a request that only workers may make (KIP-507); header names in lower case. From any thread."""
 
     async def set_level_everywhere(self, logger: str, level: str) -> bool:

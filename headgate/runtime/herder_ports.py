@@ -29,6 +29,8 @@ class HerderPorts:
     secrets: Secrets = field(default_factory=Secrets)
     try_client: TryClient = lambda kind, config: None
     try_step: TryStep = lambda cls, settings: {}
+    trouble: Callable[[], str | None] = lambda: None
+    """What is wrong with the stores, in words for people; None: nothing. From any thread."""
 
 
 def offsets_in(store: OffsetStore) -> OpenOffsets:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headgate.cluster.work import NOTHING, Work
 from headgate.model import State, TaskId
@@ -31,7 +31,7 @@ class Holdings:
     _board: StatusBoard
     _worker: Worker
     _actor: Actor
-    _restarting: Work = NOTHING
+    _restarting: Work = field(default=NOTHING, init=False)
 
     def held(self, part: Work) -> Work:
         """What of this part is this worker's."""

@@ -13,6 +13,7 @@ from headgate.api.connector import SinkConnector, SourceConnector
 from headgate.model import Config, ConnectorType, Offset, Partition, TopicPartition
 from headgate.runtime import offsets as rules
 from headgate.runtime import task_spec
+from headgate.runtime.config import reaches
 from headgate.runtime.config.connector_config import CONNECTOR_CLASS
 from headgate.runtime.config.overrides import Client
 from headgate.runtime.config.secrets import Secrets
@@ -99,6 +100,7 @@ class OffsetChanges:
 
         def ask() -> bool:
             try:
+                reaches.require(connector.config, self._plugins, self._config.sandbox)
                 plugin = found.connector()
                 assert isinstance(plugin, SourceConnector | SinkConnector)
                 return bool(plugin.alter_offsets(dict(connector.config), changes))

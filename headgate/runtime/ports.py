@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from headgate.model import Config, Offset, Partition, Status, TargetState, TaskFacts, TaskId, TaskSpec, TopicPartition
-from headgate.runtime.errors import OffsetsError
+from headgate.runtime.errors import HerderError, OffsetsError
 from headgate.runtime.view import ClusterView
 
 
@@ -77,6 +77,10 @@ class OffsetsLost(OffsetsError):
         )
         self.topic = topic
         self.known = known
+
+
+class ConfigsLost(HerderError):
+    """Nothing can be written: the config topic is not the one that was read."""
 
 
 class OpenOffsets(Protocol):
@@ -173,8 +177,17 @@ class PeerError(Exception):
         self.status = status
 
 
-Signer = Callable[[bytes], Mapping[str, str]]
-"""The headers that prove a request's body to come from a worker of the group (KIP-507)."""
+class PeerRequest(NamedTuple):
+    """As much of a request between workers as is signed."""
+
+    method: str
+    target: str
+    """Path and query, as they are sent."""
+    body: bytes = b""
+
+
+Signer = Callable[[PeerRequest], Mapping[str, str]]
+"""The headers that prove a request to come from a worker of the group (KIP-507)."""
 
 
 class TaskRunner(Protocol):

@@ -19,6 +19,7 @@ from headgate.model import (
     TopicGroup,
     TransactionSpec,
 )
+from headgate.runtime.config import reaches
 from headgate.runtime.config.connector_config import (
     BOUNDARY,
     BOUNDARY_INTERVAL,
@@ -38,9 +39,10 @@ from headgate.runtime.plugins import PluginKind, Plugins
 def build(
     task: TaskId, connector: Config, config: Config, target: TargetState, worker: WorkerConfig, plugins: Plugins
 ) -> TaskSpec:
-    """From configs without variables. Raises PluginNotFound when a class named in them is not there, and
+    """From configs without variables. Raises PluginNotFound when a class named in them is not there, ConfigError and
     OverridesNotAllowed."""
     found = plugins.find_connector(connector.get(CONNECTOR_CLASS, ""))
+    reaches.require(connector, plugins, worker.sandbox)
     kind = found.connector_type
     for client in clients_of(kind, connector, worker.topic_creation):
         worker.overrides.require(client, kind, connector)

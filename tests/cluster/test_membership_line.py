@@ -52,6 +52,22 @@ def nodes(
             line.mend()
 
 
+def join_slowly(nodes: tuple[Node, Node], seconds: float) -> threading.Event:
+    """The second joins again, and waits for the first: for so long, or until the event is set."""
+    near, far = nodes
+    joins, enough = threading.Event(), threading.Event()
+
+    def hold_up() -> None:
+        joins.set()
+        enough.wait(seconds)
+
+    near.before_state = hold_up
+    far.configs.offset += 1
+    far.membership.request_rejoin()
+    assert joins.wait(10), "the broker has asked the other to join, so this one has"
+    return enough
+
+
 def test_it_gives_up_its_work_and_comes_back(line: Line, nodes: tuple[Node, Node], eventually: Eventually) -> None:
     near, far = nodes
     line.drop()
@@ -66,20 +82,10 @@ def test_a_cut_while_it_joins_is_noticed_within_the_session(
 ) -> None:
     """Nobody is told of such a cut, and the join may last until the rebalance times out."""
     near, far = nodes
-    held_up, joins = threading.Event(), threading.Event()
-
-    def hold_up() -> None:
-        joins.set()
-        held_up.wait(SESSION_S + 4)
-
-    near.before_state = hold_up
-    far.configs.offset += 1
-    far.membership.request_rejoin()
-    assert joins.wait(10), "the broker has asked the other to join, so this one has"
+    enough = join_slowly(nodes, SESSION_S + 4)
     line.cut()
     eventually(lambda: not far.held, SESSION_S + 1)
-    assert not held_up.is_set()
-    held_up.set()
+    enough.set()
     eventually(lambda: near.held == near.configs.configured)
     line.mend()
     eventually(lambda: settled([near, far]) and far.held)
@@ -87,16 +93,7 @@ def test_a_cut_while_it_joins_is_noticed_within_the_session(
 
 def test_a_join_that_lasts_longer_than_a_session_is_no_cut(nodes: tuple[Node, Node], eventually: Eventually) -> None:
     near, far = nodes
-    joins, held_up = threading.Event(), threading.Event()
-
-    def hold_up() -> None:
-        joins.set()
-        held_up.wait(SESSION_S + 2)
-
-    near.before_state = hold_up
-    far.configs.offset += 1
-    far.membership.request_rejoin()
-    assert joins.wait(10)
+    join_slowly(nodes, SESSION_S + 2)
     near.before_state = lambda: None
     eventually(lambda: settled([near, far]))
     assert far.given_up == []
@@ -104,18 +101,10 @@ def test_a_join_that_lasts_longer_than_a_session_is_no_cut(nodes: tuple[Node, No
 
 def test_also_while_it_joins(line: Line, nodes: tuple[Node, Node], eventually: Eventually) -> None:
     near, far = nodes
-    held_up = threading.Event()
-
-    def hold_up() -> None:
-        held_up.wait(3)
-
-    near.before_state = hold_up
-    far.configs.offset += 1
-    far.membership.request_rejoin()
-    eventually(lambda: far.membership.rebalancing and not near.membership.rebalancing)
+    enough = join_slowly(nodes, 3)
     line.drop()
     eventually(lambda: not far.held)
-    held_up.set()
+    enough.set()
     eventually(lambda: near.held == near.configs.configured)
     line.mend()
     eventually(lambda: settled([near, far]) and far.held)

@@ -211,7 +211,7 @@ def test_a_restart_under_way_counts_for_the_other_form(three: Cluster, faulty: F
     faulty.break_again()
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(leader.settle, "POST", plain, 204)
-        await_(lambda: "RESTARTING" in str(leader.status(name)), "the leader hears of it")
+        await_(lambda: faulty.count(hangs) == 2, "it has begun")
         for worker in three.workers:
             assert worker.call("POST", plan, 409)["message"] == problem
         faulty.heal()

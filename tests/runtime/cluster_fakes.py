@@ -23,7 +23,7 @@ from headgate.runtime.distributed.herder import DistributedHerder, GroupPorts
 from headgate.runtime.distributed.signatures import Signatures
 from headgate.runtime.errors import HerderError
 from headgate.runtime.herder_ports import HerderPorts, offsets_in
-from headgate.runtime.ports import PeerError, Signer
+from headgate.runtime.ports import PeerError, PeerRequest, Signer
 from headgate.storage.config_log import ConfigLog
 from headgate.storage.memory import MemoryStatusStore
 
@@ -38,6 +38,8 @@ class SharedStatusStore(MemoryStatusStore):
         self.history: dict[str | TaskId, list[Status]] = {}
         self.active: dict[str, dict[str, None]] = {}
         self.ages: dict[str | TaskId, float] = {}
+        self.late: dict[str | TaskId, Status] = {}
+        """What another worker has written and nobody has read yet."""
         self.flushes = 0
 
     def put(self, whose: str | TaskId, status: Status) -> None:
@@ -59,6 +61,10 @@ class SharedStatusStore(MemoryStatusStore):
     def flush(self, timeout: float) -> bool:
         self.flushes += 1
         return True
+
+    def refresh(self, timeout: float) -> None:
+        for whose in list(self.late):
+            self.put(whose, self.late.pop(whose))
 
     def topics(self, connector: str) -> tuple[str, ...]:
         return tuple(self.active.get(connector, ()))
@@ -320,23 +326,26 @@ class Group:
 
     def put_task_configs(self, url: str, connector: str, configs: Sequence[Config], sign: Signer | None) -> None:
         body = json.dumps([dict(config) for config in configs]).encode()
-        self._ask(url, sign, body, lambda node: node.herder.put_task_configs(connector, configs))
+        asked = PeerRequest("POST", f"/connectors/{connector}/tasks", body)
+        self._ask(url, sign, asked, lambda node: node.herder.put_task_configs(connector, configs))
 
     def fence(self, url: str, connector: str, sign: Signer | None) -> None:
-        self._ask(url, sign, b"", lambda node: node.herder.fence(connector))
+        asked = PeerRequest("PUT", f"/connectors/{connector}/fence")
+        self._ask(url, sign, asked, lambda node: node.herder.fence(connector))
 
     def take_leave(self, url: str, member: str, sign: Signer | None) -> None:
-        self._ask(url, sign, b"", lambda node: node.herder.took_leave(member))
+        asked = PeerRequest("DELETE", f"/internal/members/{member}")
+        self._ask(url, sign, asked, lambda node: node.herder.took_leave(member))
 
     def _ask(
-        self, url: str, sign: Signer | None, body: bytes, command: Callable[[Node], Coroutine[Any, Any, None]]
+        self, url: str, sign: Signer | None, asked: PeerRequest, command: Callable[[Node], Coroutine[Any, Any, None]]
     ) -> None:
         node = next((each for each in self.nodes if each.url == url and url not in self.away), None)
         if node is None:
             raise PeerError(f"nobody at {url}")
         try:
-            headers = {key.lower(): value for key, value in (sign(body) if sign else {}).items()}
-            node.herder.check_signature(headers, body)
+            headers = {key.lower(): value for key, value in (sign(asked) if sign else {}).items()}
+            node.herder.check_signature(asked, headers)
             node.do(lambda: command(node))
         except HerderError as error:
             raise PeerError(str(error), 500) from error

@@ -285,14 +285,20 @@ def test_a_stop_before_the_first_tasks_does_not_count_as_never_resumed(group: Gr
     assert leader.task_states() == [State.PAUSED, State.PAUSED]
 
 
-@pytest.mark.kip(875, "Can stop a connector that another worker has just been told to resume")
-def test_a_stop_knows_of_a_resume_that_has_not_come_here_yet(group: Group) -> None:
+def resumed_unseen(group: Group) -> Node:
+    """The leader, which has not read yet that what it has stopped was resumed."""
     group.connector()
     leader, other, _ = group.nodes
     leader.stop()
     group.settle()
     leader.stores.log.held = True
     other.do(lambda: other.herder.resume("orders"))
+    return leader
+
+
+@pytest.mark.kip(875, "Can stop a connector that another worker has just been told to resume")
+def test_a_stop_knows_of_a_resume_that_has_not_come_here_yet(group: Group) -> None:
+    leader = resumed_unseen(group)
     leader.do(lambda: leader.herder.stop("orders"))
     leader.stores.log.held = False
     leader.stores.log.deliver()
@@ -428,12 +434,7 @@ def test_nobody_can_give_tasks_to_a_stopped_connector(group: Group) -> None:
 
 @pytest.mark.kip(875, "Can resume a stopped connector")
 def test_tasks_of_a_connector_whose_resume_the_leader_has_not_read_yet_are_taken(group: Group) -> None:
-    group.connector()
-    leader, other, _ = group.nodes
-    leader.stop()
-    group.settle()
-    leader.stores.log.held = True
-    other.do(lambda: other.herder.resume("orders"))
+    leader = resumed_unseen(group)
     leader.do(lambda: leader.herder.put_task_configs("orders", [{"part": "0"}]))
     assert {"tasks": 1} in group.topic.values("commit-orders"), "and then what its owner makes of the resume"
     leader.stores.log.held = False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from cluster_fakes import Group, Node
 from runtime_fakes import Script, eventually
@@ -12,6 +14,7 @@ from headgate.runtime.distributed.group import GroupSettings
 from headgate.runtime.distributed.signatures import SIGNATURE
 from headgate.runtime.errors import BadRequest, ConfigWriteFailed, HerderError, InvalidSignature, NotStopped
 from headgate.runtime.lifecycle import Phase
+from headgate.runtime.ports import PeerRequest
 
 
 def test_a_worker_is_ready_once_it_has_its_place(script: Script) -> None:
@@ -219,22 +222,38 @@ def test_without_tracking_nobody_hears_of_topics(script: Script) -> None:
 
 def test_requests_of_workers_are_signed(group: Group) -> None:
     node = group.nodes[1]
+    asked = PeerRequest("POST", "/connectors/a/tasks", b"[]")
     with pytest.raises(BadRequest, match="Internal request missing required signature"):
-        node.herder.check_signature({}, b"[]")
+        node.herder.check_signature(asked, {})
     key = node.stores.configs.state().session_key
     assert key is not None
-    headers = {name.lower(): value for name, value in group.signatures.sign(key, b"[]").items()}
-    node.herder.check_signature(headers, b"[]")
+    headers = {name.lower(): value for name, value in group.signatures.sign(key, asked, 0).items()}
+    node.herder.check_signature(asked, headers)
     with pytest.raises(InvalidSignature):
-        node.herder.check_signature(headers, b"[1]")
+        node.herder.check_signature(asked._replace(body=b"[1]"), headers)
     with pytest.raises(BadRequest):
-        node.herder.check_signature({**headers, SIGNATURE.lower(): "!"}, b"[]")
+        node.herder.check_signature(asked, {**headers, SIGNATURE.lower(): "!"})
+
+
+def test_a_strict_worker_carries_out_a_request_once(group: Group) -> None:
+    node, asked = group.nodes[1], PeerRequest("PUT", "/connectors/a/fence")
+    client = node.herder._leader_client
+    client._signatures = replace(group.signatures, strict=True)
+    signed = client._signer()
+    assert signed is not None
+    headers = {name.lower(): value for name, value in signed(asked).items()}
+    node.herder.check_signature(asked, headers)
+    with pytest.raises(InvalidSignature, match="not carried out twice"):
+        node.herder.check_signature(asked, headers)
+    node.place.protocol = Protocol.COMPATIBLE  # whatever the others speak
+    with pytest.raises(BadRequest, match="missing required signature"):
+        node.herder.check_signature(asked, {})
 
 
 def test_groups_without_keys_sign_nothing(group: Group) -> None:
     node = group.nodes[1]
     node.place.protocol = Protocol.COMPATIBLE
-    node.herder.check_signature({}, b"[]")
+    node.herder.check_signature(PeerRequest("POST", "/connectors/a/tasks", b"[]"), {})
 
 
 def test_a_connector_that_hangs_does_not_keep_the_group_waiting(group: Group, script: Script) -> None:

@@ -72,6 +72,18 @@ def test_a_change_is_written_once_and_the_state_stays(lab: Lab) -> None:
     assert (told.verdict, told.reason) == (Verdict.RETRYING, "put(): locked")
 
 
+def test_what_the_store_does_not_take_yet_is_told_a_second_later(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.board.put(TASK, InstanceEvent.STARTUP)
+    trouble = TaskFacts("put()", NOW, trouble="put(): locked")
+    with monkeypatch.context() as held:
+        held.setattr(lab.store, "put", lambda whose, status: None)
+        before = lab.look(trouble)
+    after = lab.look(trouble)
+    assert before is not None
+    assert after is not None
+    assert (before.verdict, after.verdict) == (Verdict.STARTING, Verdict.RETRYING)
+
+
 def test_figures_are_known_here_and_not_written(lab: Lab) -> None:
     lab.board.put(TASK, InstanceEvent.STARTUP)
     written = lab.look(TaskFacts("put()", NOW, lag=5, rate=2.5))

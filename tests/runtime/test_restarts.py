@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from cluster_fakes import Group
+from cluster_fakes import Group, Node
 from runtime_fakes import Script, World, eventually
 
 from headgate.model import PassingEvent, RestartRequest, State, TaskId
@@ -18,6 +18,14 @@ from headgate.runtime.errors import (
     StatusNotFound,
     TaskNotFound,
 )
+
+
+def apart(group: Group, tasks: int) -> tuple[Node, Node]:
+    """The leader, and the owner of a connector, which is another."""
+    group.connector(name="first")
+    owner = group.connector(tasks=tasks)
+    assert owner is not group.nodes[0]
+    return group.nodes[0], owner
 
 
 @pytest.mark.kip(745, "RESTARTING is written for all targets before the request")
@@ -114,11 +122,8 @@ def test_a_connector_or_task_is_not_restarted_twice_at_once(group: Group, script
 @pytest.mark.parametrize("read", [True, False])
 def test_a_plan_that_is_under_way_counts_for_the_plain_forms(group: Group, script: Script, read: bool) -> None:
     """Also if the owner has not read of it yet."""
-    group.connector(name="first")
-    owner = group.connector(tasks=3)
-    leader = group.nodes[0]
+    leader, owner = apart(group, tasks=3)
     (number,) = owner.running()
-    assert owner is not leader
     script.on_start = script.hang
     owner.runner.silent = True
     owner.be_patient()
@@ -158,10 +163,7 @@ def test_a_plan_counts_for_what_it_restarts(group: Group, script: Script) -> Non
 
 @pytest.mark.kip(52, "restart: 409 if it is already being restarted")
 def test_a_plain_restart_that_is_under_way_counts_for_a_plan(group: Group, script: Script) -> None:
-    group.connector(name="first")
-    owner = group.connector(tasks=1)
-    leader = group.nodes[0]
-    assert owner is not leader
+    leader, owner = apart(group, tasks=1)
     script.on_start = script.hang
     slow = owner.submit(lambda: owner.herder.restart(RestartRequest("orders")))
     eventually(script.hanging.is_set)
@@ -192,6 +194,22 @@ def test_a_task_restart_that_is_under_way_counts_for_a_plan_with_tasks(group: Gr
     group.settle()
 
 
+@pytest.mark.kip(52, "restart: 409 if it is already being restarted")
+def test_a_plan_knows_of_a_plain_restart_that_its_leader_has_not_read_of_yet(group: Group) -> None:
+    owner = group.connector()
+    group.statuses.late["orders"] = replace(owner.status().connector, state=State.RESTARTING)
+    with pytest.raises(AlreadyRestarting, match="Connector orders is already being restarted"):
+        group.nodes[0].restart(include_tasks=True)
+
+
+def test_a_plain_restart_is_in_the_topic_before_anything_ends(group: Group, script: Script) -> None:
+    owner = group.connector()
+    before, seen = group.statuses.flushes, list[int]()
+    script.on_stop = lambda plugin: seen.append(group.statuses.flushes)
+    owner.restart()
+    assert seen == [before + 1]
+
+
 def test_what_nobody_has_said_more_of_for_a_minute_is_being_restarted_no_more(group: Group) -> None:
     """Who was about to ask for it may have died."""
     owner = group.connector()
@@ -207,10 +225,7 @@ def test_what_nobody_has_said_more_of_for_a_minute_is_being_restarted_no_more(gr
 @pytest.mark.kip(745, "a connector that fails between the request and the restart is restarted")
 @pytest.mark.parametrize("only_failed", [False, True])
 def test_what_fails_between_request_and_restart_is_restarted(group: Group, script: Script, only_failed: bool) -> None:
-    group.connector(name="first")
-    owner = group.connector(tasks=1)
-    leader = group.nodes[0]
-    assert owner is not leader
+    leader, owner = apart(group, tasks=1)
     owner.stores.log.held = True
     answer = leader.restart(only_failed=only_failed, include_tasks=True)
     assert answer is not None

@@ -10,8 +10,9 @@ import pytest
 from headgate.api import ConfigError
 from headgate.model import SessionKey
 from headgate.runtime.config.worker_config import DISTRIBUTED, WorkerConfig
-from headgate.runtime.distributed.signatures import ALGORITHM, SIGNATURE, Signatures
+from headgate.runtime.distributed.signatures import ALGORITHM, SIGNATURE, WHOLE, WINDOW_MS, Signatures, TakenOnce
 from headgate.runtime.errors import BadRequest, HerderError, InvalidSignature, NoSessionKey
+from headgate.runtime.ports import PeerRequest
 
 pytestmark = pytest.mark.kip(507, "internal requests are signed")
 
@@ -90,12 +91,17 @@ JAVA = {
 TEXT = b"what do ya want for nothing?"
 KEY = SessionKey(b"Jefe", "HmacSHA256", created_ms=1_000)
 BODY = b'[{"task.class":"T"}]'
+NOW = 1_700_000_000_000
 
 
 def signatures(**keys: str) -> Signatures:
     """With keys of the worker file, dots written as underscores."""
     config = {f"inter.worker.{name.replace('_', '.')}": value for name, value in keys.items()}
     return WorkerConfig.parse({**WORKER, **config}, DISTRIBUTED).signatures
+
+
+def asked(body: bytes, method: str = "POST", target: str = "/connectors/a/tasks?forward=false") -> PeerRequest:
+    return PeerRequest(method, target, body)
 
 
 def received(headers: dict[str, str]) -> dict[str, str]:
@@ -109,13 +115,12 @@ def received(headers: dict[str, str]) -> dict[str, str]:
 def test_signatures_are_those_of_java(algorithm: str) -> None:
     _, text, nothing = JAVA[algorithm]
     made = signatures(signature_algorithm=algorithm, verification_algorithms=algorithm)
-    assert made.sign(KEY, TEXT) == {
-        "X-Connect-Authorization": base64.b64encode(bytes.fromhex(text)).decode(),
-        "X-Connect-Request-Signature-Algorithm": algorithm,
-    }
-    assert made.sign(KEY, b"")[SIGNATURE] == nothing
-    made.verify(received(made.sign(KEY, TEXT)), TEXT, KEY)
-    made.verify(received(made.sign(KEY, b"")), b"", KEY)
+    headers = made.sign(KEY, asked(TEXT), NOW)
+    assert headers["X-Connect-Authorization"] == base64.b64encode(bytes.fromhex(text)).decode()
+    assert headers["X-Connect-Request-Signature-Algorithm"] == algorithm
+    assert made.sign(KEY, asked(b""), NOW)[SIGNATURE] == nothing
+    for body in (TEXT, b""):
+        made.verify(asked(body), received(made.sign(KEY, asked(body), NOW)), KEY, NOW)
 
 
 @pytest.mark.parametrize("algorithm", JAVA)
@@ -147,12 +152,15 @@ def test_keys_age_unless_their_time_is_zero() -> None:
 
 def test_the_key_may_be_of_any_algorithm_that_another_leader_chose() -> None:
     key = SessionKey(b"0123456789abcdef", "AES", 0)
-    signatures().verify(received(signatures().sign(key, BODY)), BODY, key)
+    signatures().verify(asked(BODY), received(signatures().sign(key, asked(BODY), NOW)), key, NOW)
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
 
-GOOD = received(signatures().sign(KEY, BODY))
+GOOD = {
+    name: value for name, value in received(signatures().sign(KEY, asked(BODY), NOW)).items() if name != WHOLE.lower()
+}
+"""What an Apache worker sends."""
 AUTHORIZATION, NAME = SIGNATURE.lower(), ALGORITHM.lower()
 
 
@@ -187,38 +195,102 @@ def test_a_request_without_a_good_signature_is_refused(
 ) -> None:
     accepting = signatures(verification_algorithms="HmacSHA256, HmacSHA1")
     with pytest.raises(error) as caught:
-        accepting.verify(headers, BODY, KEY)
+        accepting.verify(asked(BODY), headers, KEY, NOW)
     assert (type(caught.value), str(caught.value)) == (error, message)
 
 
 @pytest.mark.parametrize("text", ["Y", "YQ=", "=", "Y=Q=", "YQ==YQ=="])
 def test_base64_that_is_cut_or_padded_wrongly_is_refused(text: str) -> None:
     with pytest.raises(BadRequest, match="no base64"):
-        signatures().verify({**GOOD, AUTHORIZATION: text}, BODY, KEY)
+        signatures().verify(asked(BODY), {**GOOD, AUTHORIZATION: text}, KEY, NOW)
 
 
 def test_the_padding_of_base64_may_be_left_out_as_java_allows() -> None:
-    signatures().verify({**GOOD, AUTHORIZATION: GOOD[AUTHORIZATION].rstrip("=")}, BODY, KEY)
+    signatures().verify(asked(BODY), {**GOOD, AUTHORIZATION: GOOD[AUTHORIZATION].rstrip("=")}, KEY, NOW)
 
 
 def test_any_change_of_body_or_key_breaks_the_signature() -> None:
     other = SessionKey(b"jefe", KEY.algorithm, KEY.created_ms)
     for body, key in [(BODY + b" ", KEY), (b"", KEY), (BODY, other)]:
         with pytest.raises(InvalidSignature):
-            signatures().verify(GOOD, body, key)
+            signatures().verify(asked(body), GOOD, key, NOW)
 
 
 def test_while_no_key_was_read_the_sender_is_asked_to_come_again() -> None:
     with pytest.raises(NoSessionKey) as caught:
-        signatures().verify(GOOD, BODY, None)
+        signatures().verify(asked(BODY), GOOD, None, NOW)
     assert str(caught.value) == (
         "This worker is still starting up and has not been able to read a session key from the config topic yet"
     )
     with pytest.raises(BadRequest, match="missing"):
-        signatures().verify({}, BODY, None)
+        signatures().verify(asked(BODY), {}, None, NOW)
+
+
+# --- signatures of the whole request ----------------------------------------------------------------------------------
+
+STRICT = Signatures(strict=True)
+OURS = received(STRICT.sign(KEY, asked(BODY), NOW))
+
+
+def test_a_signature_over_the_body_alone_is_good_for_any_path_and_for_ever_unless_strict() -> None:
+    other = asked(BODY, "PUT", "/connectors/b/fence")
+    assert signatures().verify(other, GOOD, KEY, NOW * 2) is None
+    with pytest.raises(BadRequest, match="asks for X-Headgate-Authorization, which Apache's workers do not send"):
+        STRICT.verify(asked(BODY), GOOD, KEY, NOW)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        asked(BODY, "PUT"),
+        asked(BODY, target="/connectors/b/tasks?forward=false"),
+        asked(BODY, target="/connectors/a/tasks"),
+        asked(BODY + b" "),
+    ],
+)
+def test_ours_is_good_for_one_request_alone(other: PeerRequest) -> None:
+    assert STRICT.verify(asked(BODY), OURS, KEY, NOW)
+    with pytest.raises(InvalidSignature):
+        STRICT.verify(other, OURS, KEY, NOW)
+    with pytest.raises(InvalidSignature):
+        STRICT.verify(asked(BODY), {**OURS, WHOLE.lower(): f"{NOW}-0 {GOOD[AUTHORIZATION]}"}, KEY, NOW)
+
+
+def test_ours_is_enough_where_apache_s_would_be() -> None:
+    ours = {name: value for name, value in OURS.items() if name != AUTHORIZATION}
+    assert signatures().verify(asked(BODY), ours, KEY, NOW)
+    with pytest.raises(InvalidSignature):
+        signatures().verify(asked(b"[]"), ours, KEY, NOW)
+
+
+@pytest.mark.parametrize("late", [WINDOW_MS, -WINDOW_MS])
+def test_ours_is_not_good_for_long(late: int) -> None:
+    assert STRICT.verify(asked(BODY), OURS, KEY, NOW + late)
+    with pytest.raises(InvalidSignature, match=r"was signed -?30\d s ago, by this worker's clock"):
+        STRICT.verify(asked(BODY), OURS, KEY, NOW + late * 301 // 300)
+
+
+def test_a_request_is_taken_once_and_forgotten_when_its_time_is_over() -> None:
+    taken = TakenOnce()
+    once, again = (STRICT.verify(asked(BODY), received(STRICT.sign(KEY, asked(BODY), NOW)), KEY, NOW) for _ in range(2))
+    assert once
+    assert again
+    taken.take(once, NOW)
+    taken.take(again, NOW)  # the same request, made anew
+    with pytest.raises(InvalidSignature, match="not carried out twice"):
+        taken.take(once, NOW + WINDOW_MS)
+    taken.take(f"{NOW + WINDOW_MS + 1}-x", NOW + WINDOW_MS + 1)
+    assert taken._taken == {f"{NOW + WINDOW_MS + 1}-x"}
 
 
 # --- configuration ----------------------------------------------------------------------------------------------------
+
+
+def test_strict_is_asked_for_in_the_worker_file() -> None:
+    strict = {**WORKER, "headgate.internal.signatures": "strict"}
+    assert WorkerConfig.parse(strict, DISTRIBUTED).signatures == STRICT
+    with pytest.raises(ConfigError, match=r"Only workers with connect.protocol=sessioned sign requests"):
+        WorkerConfig.parse({**strict, "connect.protocol": "compatible"}, DISTRIBUTED)
 
 
 def test_without_keys_the_defaults_are_apache_s() -> None:

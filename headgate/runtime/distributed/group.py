@@ -68,6 +68,9 @@ class SharedStatuses(StatusStore, Protocol):
     def flush(self, timeout: float) -> bool:
         """Whether all that was put has been written. Blocks."""
 
+    def refresh(self, timeout: float) -> None:
+        """Reads all that was there when this was called. Blocks."""
+
     def age(self, whose: str | TaskId) -> float:
         """Seconds since it was last put or read here; 0 for what has no status."""
 

@@ -27,6 +27,7 @@ from headgate.model import (
 )
 from headgate.runtime import config_rules, task_spec
 from headgate.runtime import offsets as rules
+from headgate.runtime.config.masking import MASKED
 from headgate.runtime.connector import in_thread
 from headgate.runtime.distributed.config_reconciler import ConfigReconciler
 from headgate.runtime.distributed.fencing import Fence, FencingRounds
@@ -50,7 +51,7 @@ from headgate.runtime.errors import (
 )
 from headgate.runtime.herder import Herder
 from headgate.runtime.herder_ports import HerderPorts
-from headgate.runtime.ports import PeerError, Peers
+from headgate.runtime.ports import PeerError, PeerRequest, Peers
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class DistributedHerder(Herder):
         self._shared = stores.configs
         self._statuses = stores.statuses
         self.leader = Leader(settings.max_delay_ms)
-        self.holdings = GroupHoldings(self, stores.configs, self.board, self.worker, self.actor)
+        self.holdings = GroupHoldings(self, stores.configs, self.board, self.worker, self.actor, stores.statuses)
         self.config_reconciler = ConfigReconciler(
             self, stores.configs, self.holdings, lambda offset: self.member.rebalance(offset), group.set_level
         )
@@ -212,6 +213,8 @@ class DistributedHerder(Herder):
         return ConnectorInfo(name, valid, (), self._type(valid))
 
     async def put_config(self, name: str, config: Mapping[str, str | None]) -> tuple[bool, ConnectorInfo]:
+        if MASKED in config.values():  # what it stands for, the leader knows first
+            self._require_leader()
         valid = await self.require_valid(config)
         async with self._writes.turn:
             self._require_leader()
@@ -301,7 +304,7 @@ class DistributedHerder(Herder):
                 await self.holdings.restart_connector(name)
             return None
         self._require_leader()
-        return await self._restarts.request(self.restart_plan(request))
+        return await self._restarts.request(lambda: self.restart_plan(request))
 
     async def restart_task(self, task: TaskId) -> None:
         await self._await_settled()
@@ -359,8 +362,8 @@ class DistributedHerder(Herder):
 
     # --- among workers ------------------------------------------------------------------------------------------------
 
-    def check_signature(self, headers: Mapping[str, str], body: bytes) -> None:
-        self._leader_client.check(headers, body)
+    def check_signature(self, asked: PeerRequest, headers: Mapping[str, str]) -> None:
+        self._leader_client.check(asked, headers)
 
     async def set_level_everywhere(self, logger: str, level: str) -> bool:
         await self._writes.write(lambda: self._shared.put_logger_level(logger, level), "writing logger level to")

@@ -15,6 +15,8 @@ from typing import Final
 from headgate.cluster.work import NOTHING, Work, union
 from headgate.model import RestartRequest, State, TargetState, TaskId
 from headgate.runtime import restart
+from headgate.runtime.connector import in_thread
+from headgate.runtime.distributed.group import SharedStatuses
 from headgate.runtime.errors import ConnectorNotFound, HerderError, StartFailed, StatusNotFound
 from headgate.runtime.holdings import Holdings
 from headgate.runtime.lifecycle import InstanceEvent, Phase
@@ -25,10 +27,12 @@ log = logging.getLogger(__name__)
 
 _RETRY_S: Final = 0.25
 _RETRY_MOST_S: Final = 60.0
+_FLUSH_S: Final = 5.0
 
 
 @dataclass(eq=False)
 class GroupHoldings(Holdings):
+    _statuses: SharedStatuses
     given: Work = NOTHING
     _held: Work = NOTHING
     """What of that may run."""
@@ -177,9 +181,10 @@ class GroupHoldings(Holdings):
             await self.restart(Work.just(task))
 
     async def restart(self, part: Work, by_plan: bool = True) -> None:
-        """RESTARTING is shown from its beginning on, in either form: so the leader, too, knows that it is under way."""
+        """RESTARTING is in the topic before anything is done, in either form: so the leader, too, knows of it."""
         for what in self.held(part):
             self._board.put(what, InstanceEvent.RESTART)
+        await in_thread(lambda: self._statuses.flush(_FLUSH_S), "flush-statuses")
         await super().restart(part, by_plan)
 
     async def restart_connector(self, name: str) -> None:

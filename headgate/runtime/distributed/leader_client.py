@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from headgate.cluster.protocol import Protocol
 from headgate.model import Config
 from headgate.runtime.connector import in_thread
 from headgate.runtime.distributed.group import GroupMembership, SharedConfigs
-from headgate.runtime.distributed.signatures import Signatures
+from headgate.runtime.distributed.signatures import Signatures, TakenOnce
 from headgate.runtime.errors import HerderError
-from headgate.runtime.ports import PeerError, Peers, Signer
+from headgate.runtime.ports import PeerError, PeerRequest, Peers, Signer
 
 _FAREWELL_S: Final = 3.0
 
@@ -27,11 +28,15 @@ class LeaderClient:
     _configs: SharedConfigs
     _signatures: Signatures
     _membership: Callable[[], GroupMembership]
+    _taken: TakenOnce = field(default_factory=TakenOnce)
 
-    def check(self, headers: Mapping[str, str], body: bytes) -> None:
+    def check(self, asked: PeerRequest, headers: Mapping[str, str]) -> None:
         """Of a request that only workers may make. Raises what `Signatures.verify` raises."""
-        if self._membership().protocol is Protocol.SESSIONED:
-            self._signatures.verify(headers, body, self._configs.state().session_key)
+        if self._signatures.strict or self._membership().protocol is Protocol.SESSIONED:
+            now_ms = _now_ms()
+            once = self._signatures.verify(asked, headers, self._configs.state().session_key, now_ms)
+            if once is not None:
+                self._taken.take(once, now_ms)
 
     def _signer(self) -> Signer | None:
         if self._membership().protocol is not Protocol.SESSIONED:
@@ -39,7 +44,7 @@ class LeaderClient:
         key = self._configs.state().session_key
         if key is None:
             raise PeerError("there is no session key yet to sign a request to the leader with")
-        return lambda body: self._signatures.sign(key, body)
+        return lambda asked: self._signatures.sign(key, asked, _now_ms())
 
     async def publish(self, name: str, configs: tuple[Config, ...]) -> None:
         """New task configs, for the leader to write. Raises HerderError."""
@@ -64,3 +69,7 @@ class LeaderClient:
             sign = self._signer()
             farewell = in_thread(lambda: self._peers.take_leave(url, member, sign), "take-leave")
             await asyncio.wait_for(farewell, _FAREWELL_S)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +17,7 @@ from headgate.runtime.restart import RestartPlan
 _RESTART_S: Final = 60.0
 """What has been RESTARTING for so long, and nothing else was heard of it, is being restarted no more."""
 _FLUSH_S: Final = 5.0
+_REFRESH_S: Final = 30.0
 
 
 @dataclass(eq=False)
@@ -25,9 +27,12 @@ class Restarts:
     _stores: Stores
     _writes: SharedWrites
 
-    async def request(self, plan: RestartPlan) -> ConnectorStatus:
-        """The leader's part. RESTARTING is written, and known to be, before the request: so no owner's RUNNING is
-        overtaken by it. Raises AlreadyRestarting."""
+    async def request(self, make: Callable[[], RestartPlan]) -> ConnectorStatus:
+        """The leader's part, by what owners have said until now: one may just have been told to restart it by itself.
+        RESTARTING is written, and known to be, before the request: so no owner's RUNNING is overtaken by it. Raises
+        AlreadyRestarting."""
+        await in_thread(lambda: self._stores.statuses.refresh(_REFRESH_S), "catch-up")
+        plan = make()
         name = plan.status.name
         told = _by_owner(plan.status)
         for whose in restart.plan(plan.request, plan.status, chosen_before=True).work:

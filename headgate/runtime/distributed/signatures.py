@@ -1,6 +1,7 @@
 """Signatures of requests between workers (KIP-507), made with a session key that the whole group reads.
 
-The leader makes the key, the config topic tells it to all. What is signed is the body of a request, byte for byte.
+The leader makes the key, the config topic tells it to all. Apache's signature is over the body of a request alone;
+ours, beside it, over method, path, time and body, and good for once.
 """
 
 from __future__ import annotations
@@ -11,24 +12,31 @@ import hashlib
 import hmac
 import re
 import secrets
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from headgate.api.errors import ConfigError
 from headgate.model import SessionKey
 from headgate.runtime.errors import BadRequest, InvalidSignature, NoSessionKey
+from headgate.runtime.ports import PeerRequest
 
 SIGNATURE: Final = "X-Connect-Authorization"
 ALGORITHM: Final = "X-Connect-Request-Signature-Algorithm"
+WHOLE: Final = "X-Headgate-Authorization"
+"""Ours: when it was signed and a number that comes once, then the signature."""
 
 KEY_ALGORITHM: Final = "inter.worker.key.generation.algorithm"
 KEY_SIZE: Final = "inter.worker.key.size"
 KEY_TTL: Final = "inter.worker.key.ttl.ms"
 SIGNATURE_ALGORITHM: Final = "inter.worker.signature.algorithm"
 VERIFICATION_ALGORITHMS: Final = "inter.worker.verification.algorithms"
+MODE: Final = "headgate.internal.signatures"
 DEFAULT_ALGORITHM: Final = "HmacSHA256"
 SMALLEST_KEY_BITS: Final = 40
+WINDOW_MS: Final = 300_000
+"""So long is a signature good, and so much may the clocks of two workers differ: as for Kerberos."""
 _NEVER_MS: Final = (1 << 63) - 1
 
 
@@ -62,6 +70,8 @@ class Signatures:
     """0: keys do not age."""
     algorithm: str = DEFAULT_ALGORITHM
     accepted: tuple[str, ...] = (DEFAULT_ALGORITHM,)
+    strict: bool = False
+    """Whether a signature over the body alone is not enough."""
 
     @classmethod
     def parse(cls, parsed: Mapping[str, Any]) -> Signatures:
@@ -72,7 +82,10 @@ class Signatures:
             reason = f"It must be one of {VERIFICATION_ALGORITHMS} too, or workers would refuse each other's requests"
             raise ConfigError.invalid(SIGNATURE_ALGORITHM, algorithm, reason)
         bits = parsed[KEY_SIZE] if parsed[KEY_SIZE] is not None else _key_bits(_MACS[key_algorithm.lower()])
-        return cls(key_algorithm, bits, parsed[KEY_TTL], algorithm, accepted)
+        strict = parsed[MODE].lower() == "strict"
+        if strict and parsed["connect.protocol"].lower() != "sessioned":
+            raise ConfigError.invalid(MODE, parsed[MODE], "Only workers with connect.protocol=sessioned sign requests")
+        return cls(key_algorithm, bits, parsed[KEY_TTL], algorithm, accepted, strict)
 
     def new_key(self, now_ms: int) -> SessionKey:
         return SessionKey(secrets.token_bytes(self._key_bytes), self.key_algorithm, now_ms)
@@ -85,18 +98,28 @@ class Signatures:
         """Whether it is of the kind that this worker would make."""
         return key.algorithm == self.key_algorithm and len(key.key) == self._key_bytes
 
-    def sign(self, key: SessionKey, body: bytes) -> dict[str, str]:
-        """The headers that go with this body."""
-        made = _mac(self.algorithm, key, body)
-        return {SIGNATURE: base64.b64encode(made).decode(), ALGORITHM: self.algorithm}
+    def sign(self, key: SessionKey, asked: PeerRequest, now_ms: int) -> dict[str, str]:
+        """The headers that go with it: Apache's and ours."""
+        once = f"{now_ms}-{secrets.token_hex(8)}"
+        made = (_mac(self.algorithm, key, each) for each in (asked.body, _whole(asked, once)))
+        body, whole = (base64.b64encode(each).decode() for each in made)
+        return {SIGNATURE: body, ALGORITHM: self.algorithm, WHOLE: f"{once} {whole}"}
 
-    def verify(self, headers: Mapping[str, str], body: bytes, key: SessionKey | None) -> None:
-        """Of a request that was received; `headers` by their names in lower case. `key` None: none was read yet.
+    def verify(self, asked: PeerRequest, headers: Mapping[str, str], key: SessionKey | None, now_ms: int) -> str | None:
+        """Of a request that was received; `headers` by their names in lower case. `key` None: none was read yet. What
+        must not come twice; None, where only the body is signed, of which nobody can tell.
 
         Raises BadRequest, NoSessionKey or InvalidSignature."""
-        signature, algorithm = headers.get(SIGNATURE.lower()), headers.get(ALGORITHM.lower())
+        algorithm = headers.get(ALGORITHM.lower())
+        signature = None if self.strict else headers.get(SIGNATURE.lower())
+        once: str | None = None
+        signed = asked.body
+        if signature is None and WHOLE.lower() in headers:
+            once, _, signature = headers[WHOLE.lower()].rpartition(" ")
+            signed = _whole(asked, once)
         if signature is None or algorithm is None:
-            raise BadRequest("Internal request missing required signature")
+            more = f": {MODE}=strict asks for {WHOLE}, which Apache's workers do not send" if self.strict else ""
+            raise BadRequest(f"Internal request missing required signature{more}")
         if not _is_available(algorithm):
             raise BadRequest(f"Algorithm {algorithm} not available")
         claimed = _decoded(signature)
@@ -109,12 +132,34 @@ class Signatures:
             )
         if key is None:
             raise NoSessionKey
-        if not hmac.compare_digest(_mac(algorithm, key, body), claimed):
+        if not hmac.compare_digest(_mac(algorithm, key, signed), claimed):
             raise InvalidSignature
+        if once is not None and abs(age := now_ms - _signed_at(once)) > WINDOW_MS:
+            raise InvalidSignature(
+                f"Internal request was signed {age / 1000:.0f} s ago, by this worker's clock: clocks of workers may"
+                f" differ by {WINDOW_MS // 1000} s."
+            )
+        return once
 
     @property
     def _key_bytes(self) -> int:
         return (self.key_bits + 7) // 8
+
+
+@dataclass(eq=False, slots=True)
+class TakenOnce:
+    """Requests that were taken not long ago. May be used from any thread."""
+
+    _taken: set[str] = field(default_factory=set)
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, once: str, now_ms: int) -> None:
+        """What `Signatures.verify` gave. Raises InvalidSignature, when it was taken before: old task configs, and a
+        fence around tasks that are well, do harm when they come again."""
+        with self._guard:
+            if once in self._taken:
+                raise InvalidSignature("Internal request was made before: it is not carried out twice.")
+            self._taken = {each for each in self._taken if _signed_at(each) >= now_ms - WINDOW_MS} | {once}
 
 
 # --- checks of single keys --------------------------------------------------------------------------------------------
@@ -156,6 +201,15 @@ def _is_available(algorithm: str) -> bool:
 
 def _mac(algorithm: str, key: SessionKey, body: bytes) -> bytes:
     return hmac.digest(key.key, body, _MACS[algorithm.lower()])
+
+
+def _whole(asked: PeerRequest, once: str) -> bytes:
+    return "\n".join((asked.method, asked.target, once, "")).encode() + asked.body
+
+
+def _signed_at(once: str) -> int:
+    """Of what was signed by a worker, and so is as `Signatures.sign` makes it."""
+    return int(once.partition("-")[0])
 
 
 def _decoded(text: str) -> bytes:
