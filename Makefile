@@ -8,7 +8,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart cluster test clusters pure check format bench bench-producer bench-burst bench-exactly-once torture docs clean
+.PHONY: help setup quickstart cluster test clusters pure pure-pipeline pure-runtime pure-tasks pure-others check format bench bench-producer bench-burst bench-exactly-once torture docs pins bom audit clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -30,20 +30,32 @@ cluster: setup  ## a broker and three workers, one of which is killed; ARGS=--st
 	@echo "==> cluster: three workers share two connectors, and do without one of them"
 	@$(BIN)/python examples/cluster/run.py $(ARGS)
 
-test: setup  ## pure tests, then those with broker and Spark; ARGS="-k pause" chooses
-	@echo "==> test: what needs neither broker nor Spark, then the rest, on a broker of its own"
-	$(BIN)/python -m pytest -n 2 -m "not broker and not spark" $(ARGS)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "(broker or spark) and not clusters" $(ARGS)
+test: setup  ## all tests but those of clusters; ARGS="-k pause" chooses
+	@echo "==> test: those with broker and Spark, which wait a lot, in four processes; plain values fill the gaps"
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not clusters" $(ARGS)
 
 clusters: setup  ## tests of clusters of worker processes, and of all that may happen to them; ARGS="-k faults" chooses
 	@echo "==> clusters: three workers, and kills, cuts, stuck processes, a broker that goes away"
 	$(BIN)/python -m pytest -m clusters $(ARGS)
 
 pure: setup  ## the quick tests: plain values, no processes, fewer random examples
-	@echo "==> pure: tests on plain values"
-	$(BIN)/python -m pytest -n 2 -p no:schemathesis --hypothesis-profile=quick \
-		-m "not broker and not spark and not process" --ignore=tests/end_to_end \
-		--ignore=tests/rest/test_rest_schemathesis.py --ignore=tests/pipeline/registry $(ARGS)
+	@echo "==> pure: tests on plain values, room by room"
+	@$(MAKE) --no-print-directory -j 4 -O $(PURE_ROOMS)
+
+# Nine thousand tests of a millisecond: processes that share them would spend as long on talking about them. Half of them
+# wait for a thread now and then, so there are more processes than cores.
+PURE_ROOMS := pure-pipeline pure-runtime pure-tasks pure-others
+PURE := $(BIN)/python -m pytest -q -p no:schemathesis -p no:xdist --hypothesis-profile=quick \
+	-m "not broker and not spark and not process" --ignore=tests/end_to_end --ignore=tests/distributed \
+	--ignore=tests/rest/test_rest_schemathesis.py --ignore=tests/pipeline/registry
+pure-pipeline: WHERE := java pipeline
+pure-runtime: WHERE := runtime
+pure-tasks: WHERE := api connectors kafka producer tasks
+pure-others: WHERE := $(filter-out java pipeline runtime api connectors kafka producer tasks plugins conftest.py __pycache__,$(notdir $(wildcard tests/*)))
+
+# 5: ARGS chose none of these.
+$(PURE_ROOMS):
+	@$(PURE) $(addprefix tests/,$(WHERE)) $(ARGS) || [ $$? = 5 ]
 
 check: setup  ## formatting, lint and types
 	@echo "==> check: ruff and mypy"
@@ -81,6 +93,18 @@ docs: setup  ## regenerate the parts of docs/ that are made from code
 	@echo "==> docs: diagrams from the state tables, the map from the modules"
 	$(BIN)/python docs/diagrams.py
 	$(BIN)/python docs/map.py
+
+pins: setup  ## regenerate the SHA-256 of the jars that are fetched; needs Maven Central
+	@echo "==> pins: headgate/jars/sha256.txt from a fresh download; read its difference before it is committed"
+	$(BIN)/python scripts/pins.py
+
+bom: setup  ## the bill of materials, in CycloneDX's JSON
+	@echo "==> bom: what is installed for Headgate, and the jars that it fetches"
+	$(BIN)/python scripts/bom.py dist/headgate.cdx.json
+
+audit: setup  ## what is known against the pins of packages and jars; needs the internet, and is no part of the tests
+	@echo "==> audit: osv.dev is asked about constraints.txt and headgate/jars/sha256.txt"
+	$(BIN)/python scripts/audit.py
 
 clean:  ## remove what the other targets made
 	@echo "==> clean: virtual environment, caches, data of the examples"

@@ -45,9 +45,22 @@ _SHORTEST_LINE: Final = 8
 _MOST: Final = 2_000
 """Values that change often would fill the memory: the oldest are forgotten first."""
 
+_SECRET_KEY: Final = re.compile(
+    r"passw|passphrase|pwd|secret|credential|token|jaas|api[._-]?key|access[._-]?key|private[._-]?key|user\.info$"
+    r"|keystore\.(key|certificate)",
+    re.IGNORECASE,
+)
+_WITHIN: Final = re.compile(r'(?:passw\w*|secret|token)\s*=\s*"([^"]+)"', re.IGNORECASE)
+"""In the text of a login module."""
+
 _secrets: dict[str, None] = {}
 _longest_first: tuple[str, ...] = ()
 _lock: Final = threading.Lock()
+
+
+def is_secret_key(key: str) -> bool:
+    """Whether its name gives a key away as one of a secret, for keys that nobody has declared."""
+    return _SECRET_KEY.search(key) is not None
 
 
 def is_secret(value: str) -> bool:
@@ -69,34 +82,51 @@ def hide(values: Iterable[str]) -> None:
 
 
 def _forms(value: str) -> Iterator[str]:
-    """As it is, and as texts show it: without blanks around it, escaped, or one of its lines."""
+    """As it is, and as texts show it: without blanks around it, escaped, one of its lines, or the password in it."""
     for form in (value, value.strip()):
         yield form
         yield repr(form)[1:-1]
     if "\n" in value.strip():
         yield from (line.strip() for line in value.splitlines() if len(line.strip()) >= _SHORTEST_LINE)
+    yield from filter(is_secret, _WITHIN.findall(value))
 
 
-def masked(text: str) -> str:
-    """The text without what `hide` was told."""
-    for secret in _longest_first:
+def masked(text: str, also: Iterable[str] = ()) -> str:
+    """The text without what `hide` was told, and without these."""
+    own = {form for value in also if is_secret(value) for form in _forms(value)}
+    for secret in (*sorted(own, key=len, reverse=True), *_longest_first):
         if secret in text:
             text = text.replace(secret, HIDDEN)
     return text
 
 
+_TRACE: Final = "\nTraceback (most recent call last):\n"
+
+
 class LineFormatter(logging.Formatter):
-    """The last to touch a line: whatever was in a message or a traceback, a secret does not come out. What went wrong
-    stands in the line itself: the traceback comes after it."""
+    """The last to touch a line: whatever was in a message or a traceback, a secret does not come out, and nothing looks
+    like a line that it is not. What went wrong stands in the line itself: the traceback comes after it, indented."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return masked(super().format(record))
+        line, *trace = masked(super().format(record)).split("\n")
+        return "\n".join([_escaped(line), *(f"  {_escaped(each.expandtabs(4))}" for each in trace)])
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         error = record.exc_info[1] if record.exc_info else None
         if error is not None and _words(error, named=False) not in record.message:
             record.message = f"{record.message}: {cause_of(error)}"
+        if "\n" in record.message:
+            # Secrets first: escaped, those with line ends might not be known again. The lines of a trace stay lines.
+            said, heading, trace = masked(record.message).partition(_TRACE)
+            record.message = said.replace("\n", r"\n") + heading + trace
         return super().formatMessage(record)
+
+
+def _escaped(text: str) -> str:
+    """Whatever is no letter, mark or plain blank, as Python writes it: line ends of all kinds, colours, directions."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------
@@ -138,7 +168,7 @@ def _words(error: BaseException, named: bool = True) -> str:
 
 class _Context(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
-        record.context = _context.get()
+        record.context = _escaped(_context.get())
         return True
 
 
@@ -169,13 +199,14 @@ class Complaints:
         last = self._last
         return last[0] if last is not None and last[1] > moment else None
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, once: bool = False) -> None:
+        """`once`: it will not pass by itself, and once is enough."""
         what = _DETAILS.sub("", text)
         now = self._clock()
         if self._last is None or not text.endswith("brokers are down"):
             self._last = what, now
         at, unsaid = self._said.get(what, (-_AGAIN_S, 0))
-        if now - at < _AGAIN_S:
+        if now - at < _AGAIN_S or (once and what in self._said):
             self._said[what] = at, unsaid + 1
             return
         self._said[what] = now, 0

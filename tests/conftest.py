@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import resource
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,7 +30,7 @@ _numbers = itertools.count(1)
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Those that take longest come first: processes share the files, and none shall have one left at the end."""
-    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    items.sort(key=lambda item: [item.get_closest_marker(each) is None for each in ("spark", "broker", "process")])
 
 
 def pytest_collection_finish() -> None:
@@ -62,6 +64,22 @@ def eventually() -> Callable[..., None]:
             time.sleep(0.005)
 
     return wait
+
+
+@pytest.fixture
+def no_files() -> Callable[[], AbstractContextManager[None]]:
+    """Within it, nothing can be opened in this process."""
+
+    @contextmanager
+    def short() -> Iterator[None]:
+        files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, most))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
+
+    return short
 
 
 @pytest.fixture

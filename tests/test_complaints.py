@@ -21,3 +21,13 @@ def test_what_is_said_again_and_again_is_logged_once_a_minute(caplog: pytest.Log
     now[0] += 60
     complaints.say("connection refused (after 7ms in state CONNECT)")
     assert caplog.records[-1].getMessage().endswith("(and 99 times more)")
+
+
+def test_what_does_not_pass_is_said_once_and_still_known(caplog: pytest.LogCaptureFixture) -> None:
+    now = [0.0]
+    complaints = Complaints(logging.getLogger("t"), "Consumer", lambda: now[0])
+    for _ in range(3):
+        now[0] += 600
+        complaints.say("Subscribed topic not available: t", once=True)
+    assert len(caplog.records) == 1
+    assert complaints.since(now[0] - 1) == "Subscribed topic not available: t"

@@ -120,6 +120,7 @@ class TestSecrets:
             ("log-b\n", "with its blanks cut off: log-b.", "with its blanks cut off: [hidden]."),
             ("log-\tc'd", "escaped: {'x': \"log-\\tc'd\"}", "escaped: {'x': \"[hidden]\"}"),
             ("-----BEGIN X-----\nlogsecretline\n-----END X-----\n", "a line: logsecretline", "a line: [hidden]"),
+            ('X required user="u" password="log-inner";', "in a login: log-inner, u", "in a login: [hidden], u"),
             ("log", "too short: log", "too short: log"),
             ("TRUE", "too common: TRUE", "too common: TRUE"),
         ],
@@ -147,6 +148,52 @@ class TestSecrets:
         line = formatter.format(record)
         assert "log-in-a-trace" not in line
         assert line.endswith("ValueError: cannot log in with [hidden]")
+
+
+FORGED = "[2026-01-01 00:00:00,000] INFO 10.0.0.1: DELETE /connectors/b: 204 in 1 ms (headgate.rest.commands)"
+ENDS = ("\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029")
+
+
+class TestForgery:
+    """Whatever users choose, a line of the log is one that the worker wrote."""
+
+    @pytest.mark.parametrize("end", ENDS, ids=ascii)
+    def test_what_is_in_a_message_begins_no_line(self, capsys: pytest.CaptureFixture[str], end: str) -> None:
+        configure()
+        with about(f"orders{end}{FORGED}"):
+            logging.getLogger("m").info("Unknown key %s=%s", f"a{end}{FORGED}", f"b{end}")
+        (line,) = messages(capsys)
+        assert line.isprintable()
+        assert line.count(FORGED) == 2
+        assert line.endswith(f"=b{end.encode('unicode_escape').decode()} (m)")
+
+    @pytest.mark.parametrize("end", ENDS, ids=ascii)
+    @pytest.mark.parametrize("shown", [True, False], ids=["trace behind", "trace within"])
+    def test_what_is_in_an_error_looks_like_no_line(
+        self, capsys: pytest.CaptureFixture[str], end: str, shown: bool
+    ) -> None:
+        configure()
+        try:
+            raise ValueError(f"a{end}{FORGED}{end}{FORGED}")
+        except ValueError as error:
+            if shown:
+                logging.getLogger("m").exception("Failed")
+            else:
+                logging.getLogger("m").error("Failed: %s", log.trace_of(error))
+        first, *trace = capsys.readouterr().err.splitlines()
+        assert "ERROR Failed: ValueError: a" in first
+        assert trace[0] == "  Traceback (most recent call last):"
+        assert trace[1].startswith("    File ")
+        assert all(line.startswith("  ") and line.isprintable() for line in trace)
+
+    def test_neither_colours_nor_directions_come_through_and_letters_do(self) -> None:
+        record = logging.LogRecord("x", logging.INFO, "", 0, "\x1b[2J \u202e \ud800 \x00 \t grün 值 🙂", (), None)
+        assert log.LineFormatter("%(message)s").format(record) == r"\x1b[2J \u202e \ud800 \x00 \t grün 值 🙂"
+
+    def test_a_secret_of_several_lines_is_hidden_before_they_are_escaped(self) -> None:
+        log.hide(["log\\forged\nline"])
+        record = logging.LogRecord("x", logging.INFO, "", 0, "key %s", ("log\\forged\nline",), None)
+        assert log.LineFormatter("%(message)s").format(record) == "key [hidden]"
 
 
 class TestFailures:
@@ -189,4 +236,4 @@ class TestFailures:
         except OSError:
             record = logging.LogRecord("x", logging.ERROR, "", 0, message, (), sys.exc_info())
         shown = log.LineFormatter("%(message)s (%(name)s)").format(record).splitlines()
-        assert shown[:2] == [line, "Traceback (most recent call last):"]
+        assert shown[:2] == [line, "  Traceback (most recent call last):"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from headgate.api.config import ConfigDef
+from headgate.cli.open_files import raise_limit
 from headgate.cli.task_ports import task_ports
 from headgate.cli.version import commit
 from headgate.jars.find import find_java
@@ -31,6 +33,7 @@ from headgate.runtime.herder_ports import HerderPorts, offsets_in
 from headgate.runtime.plugins import PluginKind, Plugins
 from headgate.runtime.ports import ConfigStore, OpenOffsets, StatusStore
 from headgate.runtime.standalone import StandaloneHerder
+from headgate.sandbox import warnings
 from headgate.spark.engine import SparkEngine
 from headgate.storage.cluster_id import cluster_id
 from headgate.storage.file import FileOffsetStore
@@ -42,6 +45,7 @@ from headgate.tasks.source.offsets import shared
 log = logging.getLogger(__name__)
 
 LOCAL_LISTENER: Final = "http://127.0.0.1:8083"
+_CLOSE_S: Final = 5.0
 
 
 class AnyWorker:
@@ -53,13 +57,19 @@ class AnyWorker:
     without_kafka = "and what needs it waits"
     """What comes of it when no broker answers."""
 
-    def __init__(self, raw: Mapping[str, str], keys: ConfigDef, default_listener: str) -> None:
+    def __init__(
+        self, raw: Mapping[str, str], keys: ConfigDef, default_listener: str, own: Sequence[Path] = ()
+    ) -> None:
+        """`own` are files and folders of the worker that its file does not name."""
         self._began = time.monotonic()
+        raise_limit()
         for key in unknown_keys(raw, keys):
             log.warning("Unknown key in the worker's configuration is ignored: %s", key)
         self.plugins = Plugins.discover(keys["plugin.path"].parse(raw.get("plugin.path")) or ())
         self.raw, self._secrets = resolve_worker(raw, self.plugins, keys.names)
-        self.config = WorkerConfig.parse(self.raw, keys, self.plugins)
+        for warning in warnings(self.raw):
+            log.warning("%s", warning)
+        self.config = WorkerConfig.parse(self.raw, keys, self.plugins, (cache_folder(), *own))
         self.settings = RestSettings.parse(self.raw, default_listeners=(default_listener,))
         self.server = Server(self.settings)
         self._groups = KafkaGroupOffsets()
@@ -71,6 +81,7 @@ class AnyWorker:
             require_java=find_java,
             plugin_folders=self.plugins.folders,
             cache=cache_folder(),
+            sandbox=self.config.sandbox,
         )
 
     def _for_herder(self, configs: ConfigStore, statuses: StatusStore, open_offsets: OpenOffsets) -> HerderPorts:
@@ -117,7 +128,10 @@ class AnyWorker:
         self.herder.shutdown()
         self.engine.stop()
         self._groups.close()
-        self._secrets.close()
+        # Plugins that never come back do not keep the worker from its end.
+        closing = threading.Thread(target=self._secrets.close, name="close-providers", daemon=True)
+        closing.start()
+        closing.join(_CLOSE_S)
 
     def _require_converters(self) -> None:
         """A converter that cannot be found would fail every connector; better to say so once, at the start."""
@@ -131,10 +145,10 @@ class AnyWorker:
 class StandaloneWorker(AnyWorker):
     """A worker alone."""
 
-    def __init__(self, raw: Mapping[str, str]) -> None:
-        super().__init__(raw, STANDALONE, LOCAL_LISTENER)
+    def __init__(self, raw: Mapping[str, str], own: Sequence[Path] = ()) -> None:
+        super().__init__(raw, STANDALONE, LOCAL_LISTENER, own)
         self._offsets = FileOffsetStore(self.raw["offset.storage.file.filename"])
-        self.runner = ThreadRunner(task_ports(self.engine, shared(self._offsets)))
+        self.runner = ThreadRunner(task_ports(self.engine, shared(self._offsets), self.config.sandbox))
         self.herder = StandaloneHerder(
             self._for_herder(MemoryConfigStore(), MemoryStatusStore(), offsets_in(self._offsets))
         )

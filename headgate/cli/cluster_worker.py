@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from headgate.api.errors import ConfigError
@@ -40,8 +42,8 @@ class DistributedWorker(AnyWorker):
     herder: DistributedHerder
     without_kafka = f"and this worker ends with exit code 2 if it does not within {WAIT_S:.0f} s"
 
-    def __init__(self, raw: Mapping[str, str]) -> None:
-        super().__init__(raw, DISTRIBUTED, EVERYWHERE)
+    def __init__(self, raw: Mapping[str, str], own: Sequence[Path] = ()) -> None:
+        super().__init__(raw, DISTRIBUTED, EVERYWHERE, own)
         self.failed = threading.Event()
         self.problem: Exception | None = None
         parsed = DISTRIBUTED.parse(self.raw)
@@ -49,9 +51,9 @@ class DistributedWorker(AnyWorker):
         clients = {"client.id": f"connect-{self.server.worker_id}", **self.raw}
         self.logs = logs = WorkerLogs(self.raw)
         self._peers = HttpPeers(self.settings.peer_tls)
-        self.runner = ThreadRunner(task_ports(self.engine, self._offsets_for))
+        self.runner = ThreadRunner(task_ports(self.engine, self._offsets_for, self.config.sandbox))
         self.herder = DistributedHerder(
-            self._for_herder(logs.configs, logs.statuses, self._open_offsets),
+            replace(self._for_herder(logs.configs, logs.statuses, self._open_offsets), trouble=logs.trouble),
             GroupPorts(
                 stores=logs,
                 url=self.server.advertised_url,

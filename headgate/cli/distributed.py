@@ -7,10 +7,11 @@ import logging
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 from headgate.api.errors import ConfigError
 from headgate.cli.files import FileError
-from headgate.cli.standalone import ended_by_signals, fail, read_worker_file
+from headgate.cli.standalone import ended_by_signals, fail, leave, read_worker_file
 from headgate.log import configure
 
 log = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ def main(argv: Sequence[str] | None = None, program: str = "headgate distributed
     configure(arguments.log_level)
     ending = ended_by_signals()
     try:
-        return _run(read_worker_file(arguments.worker), ending)
+        return leave(_run(read_worker_file(arguments.worker), ending, [Path(arguments.worker)]))
     except FileError as error:
         return fail(str(error))
 
@@ -51,7 +52,7 @@ def connect_distributed() -> int:
     return main(program="connect-distributed")
 
 
-def _run(raw: dict[str, str], ending: threading.Event) -> int:
+def _run(raw: dict[str, str], ending: threading.Event, own: Sequence[Path]) -> int:
     from headgate.cli.cluster_worker import DistributedWorker
     from headgate.kafka.settings import ClientConfigError
     from headgate.rest.listeners import ListenerError
@@ -59,7 +60,7 @@ def _run(raw: dict[str, str], ending: threading.Event) -> int:
     from headgate.storage.internal_topics import InternalTopicError
 
     try:
-        worker = DistributedWorker(raw)
+        worker = DistributedWorker(raw, own)
     except (ConfigError, ListenerError, PluginNotFound, InternalTopicError, ClientConfigError) as error:
         return fail(str(error))
     worker.start()

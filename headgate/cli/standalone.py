@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import signal
 import sys
 import threading
@@ -20,6 +21,7 @@ log = logging.getLogger(__name__)
 
 WORKER_FAILED: Final = 2
 CONNECTOR_FAILED: Final = 3
+_LAST_S: Final = 3.0
 
 _EPILOG = """\
 Connector files are told apart by their content (KIP-980): Java properties, a flat JSON object of the connector's keys,
@@ -71,7 +73,9 @@ def main(argv: Sequence[str] | None = None, program: str = "headgate standalone"
             raw = _worker_settings(worker_file, arguments.plugin_path, arguments.data, opened)
         except Exception as error:
             return fail(str(error))
-        return _run(raw, connectors, stop)
+        own = [Path(each) for each in (worker_file, *files) if each]
+        code = _run(raw, connectors, stop, [*own, arguments.data / "broker"])
+    return leave(code)
 
 
 def connect_standalone() -> int:
@@ -85,6 +89,22 @@ def ended_by_signals() -> threading.Event:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ending.set())
     return ending
+
+
+def leave(code: int) -> int:
+    """The code to exit with, when all is committed and closed. Python would wait for threads that a plugin has started,
+    or that hang in one, for ever: here so long and no longer."""
+    main = threading.main_thread()
+
+    def end() -> None:
+        others = [each.name for each in threading.enumerate() if not each.daemon and each is not main]
+        log.warning("Ended without threads that did not end: %s", ", ".join(others) or "none of Python's own")
+        os._exit(code)
+
+    timer = threading.Timer(_LAST_S, end)
+    timer.daemon = True
+    timer.start()
+    return code
 
 
 def read_worker_file(file: str) -> dict[str, str]:
@@ -136,14 +156,14 @@ def _start_broker(data: Path, opened: ExitStack) -> str:
     return broker.bootstrap
 
 
-def _run(raw: dict[str, str], connectors: Sequence[ConnectorFile], stop: threading.Event) -> int:
+def _run(raw: dict[str, str], connectors: Sequence[ConnectorFile], stop: threading.Event, own: Sequence[Path]) -> int:
     from headgate.cli.assembly import StandaloneWorker
     from headgate.rest.listeners import ListenerError
     from headgate.runtime.errors import PluginNotFound
     from headgate.storage.file import OffsetFileError
 
     try:
-        worker = StandaloneWorker(raw)
+        worker = StandaloneWorker(raw, own)
     except (ConfigError, ListenerError, OffsetFileError, PluginNotFound) as error:
         return fail(str(error))
     worker.start()

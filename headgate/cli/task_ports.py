@@ -12,12 +12,13 @@ from headgate.kafka.sender import Sender
 from headgate.kafka.topics import TopicAdmin
 from headgate.model import Config
 from headgate.producer.rows import RowProducer
+from headgate.sandbox import Sandbox
 from headgate.spark.engine import SparkEngine
 from headgate.tasks.ports import AskAgain, Ports
 from headgate.tasks.source.offsets import OffsetsFor
 
 
-def task_ports(engine: SparkEngine, offsets: OffsetsFor) -> Ports:
+def task_ports(engine: SparkEngine, offsets: OffsetsFor, sandbox: Sandbox) -> Ports:
     return Ports(
         engine=engine,
         offsets=offsets,
@@ -26,6 +27,7 @@ def task_ports(engine: SparkEngine, offsets: OffsetsFor) -> Ports:
         transactional=RowProducer,
         letters=Sender,
         topics=_topics,
+        require=sandbox.require,
     )
 
 

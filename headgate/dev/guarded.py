@@ -23,7 +23,7 @@ class GuardedProcess:
     ) -> None:
         guard = [sys.executable, "-I", "-S", watchdog.__file__, str(os.getpid()), str(grace), str(leftover or "")]
         with console.open("wb") as output:
-            self._watchdog = subprocess.Popen(
+            self._watchdog = subprocess.Popen(  # noqa: S603 - the command of whoever starts it, and no shell
                 [*guard, *command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -12,8 +12,9 @@ from headgate.api import PASSWORD, ConfigDef, Key, SourceConnector, SourceTask
 from headgate.api.config import ConfigValue
 from headgate.api.errors import ConfigError
 from headgate.cli.migration.connector import Checked, ConnectorCheck
-from headgate.cli.migration.hiding import hide_secrets, is_secret_key, shown, without
+from headgate.cli.migration.hiding import hide_secrets, shown, without
 from headgate.cli.migration.worker import CheckedWorker, NotAWorkerFile, check_worker
+from headgate.log import is_secret_key
 from headgate.model import ConnectorType
 from headgate.runtime.plugins import Plugins
 

@@ -106,7 +106,11 @@ def test_files_of_all_three_kinds_make_connectors_and_ctrl_c_commits_their_offse
     assert "Traceback" not in process.text, process.text
 
     # The flush interval is a minute: what is known now was committed by the end itself.
-    again = start(str(worker_file))
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    thread = "threading.Thread(target=threading.Event().wait, name='never-ends')"
+    (plugins / "stays.py").write_text(f"import threading\n\n{thread}.start()\n")
+    again = start(str(worker_file), "--plugin-path", str(plugins))
     client = again.client()
     client.create(f"{topic}-in", source_config(source, topic), state="STOPPED")
     client.create(f"{topic}-out", sink_config(out, topic), state="STOPPED")
@@ -117,7 +121,10 @@ def test_files_of_all_three_kinds_make_connectors_and_ctrl_c_commits_their_offse
     with source.open("a") as file:
         file.write("three\n")
     await_(lambda: lines(out) == ["one", "two", "three"], "the third line, and no other again", 60)
-    assert again.end(signal.SIGTERM) == 0
+    assert again.end(signal.SIGTERM) == 0, "a thread of a plugin that never ends keeps nobody"
+    assert "Ended without threads that did not end: never-ends" in again.text
+    (stored,) = json.loads((tmp_path / "offsets").read_text())["offsets"]
+    assert stored["offset"] == {"position": 14}
 
 
 @pytest.mark.spark

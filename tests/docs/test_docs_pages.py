@@ -34,6 +34,12 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @every_page
+def test_tests_that_are_named_are_there(page: Path) -> None:
+    for named in re.findall(r"tests/[\w/]+\.py", page.read_text()):
+        assert (ROOT / named).exists(), f"{page_name(page)} names {named}"
+
+
+@every_page
 def test_json_is_json(page: Path) -> None:
     for block in blocks(page, "json"):
         json.loads(block)

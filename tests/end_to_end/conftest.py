@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from confluent_kafka import Producer
+from dead_letters_support import Dead
 from exactly_once_support import Bench
-from harness import Client, worker_settings
+from harness import WATCHED, Client, worker_settings
 from proxy import Proxy
 
 from headgate.cli.assembly import StandaloneWorker
@@ -16,7 +18,7 @@ from headgate.dev.server_config import BrokerListener
 
 @pytest.fixture(scope="session")
 def worker(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneWorker]:
-    running = StandaloneWorker(worker_settings(broker, tmp_path_factory.mktemp("worker")))
+    running = StandaloneWorker({**worker_settings(broker, tmp_path_factory.mktemp("worker")), **WATCHED})
     running.start()
     yield running
     running.stop()
@@ -40,6 +42,18 @@ def name(unique: Callable[[str], str]) -> str:
 @pytest.fixture
 def topic(unique: Callable[[str], str]) -> str:
     return unique("topic")
+
+
+@pytest.fixture
+def producer(broker: Broker) -> Producer:
+    return Producer({"bootstrap.servers": broker.bootstrap})
+
+
+@pytest.fixture
+def dead(broker: Broker, topic: str) -> Iterator[Dead]:
+    queue = Dead(broker, f"{topic}-dead")
+    yield queue
+    queue.close()
 
 
 # --- transactions: tests of them spoil what goes to and fro, on a broker of their own ---------------------------------

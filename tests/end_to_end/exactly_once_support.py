@@ -256,7 +256,7 @@ class Bench:
         self, spec: TaskSpec | None = None, desk: Desk | None = None, offsets: OffsetsFor | None = None
     ) -> Running:
         spec, desk = spec or self.spec(), desk or Desk()
-        runner = ThreadRunner(task_ports(self.worker.engine, offsets or shared(self.log)))
+        runner = ThreadRunner(task_ports(self.worker.engine, offsets or shared(self.log), self.worker.config.sandbox))
         running = Running(runner.start(spec, desk), desk, runner, spec)
         self._started.append(running)
         return running

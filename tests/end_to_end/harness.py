@@ -38,6 +38,10 @@ def worker_settings(broker: Broker, folder: Path) -> dict[str, str]:
     }
 
 
+WATCHED = {"spark.hadoop.fs.s3a.secret.key": "a-key-of-s3", "spark.ui.enabled": "true", "spark.ui.port": "0"}
+"""What `test_privacy.py` looks at: a Spark of its own would take longer than all of its tests."""
+
+
 def await_(condition: Callable[[], T], what: str, seconds: float = 30.0) -> T:
     """Until `condition` gives something true; fails the test with `what` and the last value when it does not."""
     deadline = time.monotonic() + seconds

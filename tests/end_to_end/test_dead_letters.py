@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from dead_letters_support import PREFIX, Dead, committed, header, metric, send, send_backlog
 from harness import JSON, SOURCE, STRING, Client, Headers, await_, headers_of, lines, sink_config, source_config
 
 from headgate.dev.broker import Broker
@@ -17,65 +17,6 @@ from headgate.tasks import reporter
 from headgate.tasks.sink import catch_up
 
 pytestmark = [pytest.mark.spark, pytest.mark.kip(298, "error handling in Connect")]
-
-PREFIX = "__connect.errors."
-
-
-class Dead:
-    """A dead letter queue, as somebody looking for lost records reads it."""
-
-    def __init__(self, broker: Broker, topic: str) -> None:
-        self.topic = topic
-        self._consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic, "log_level": 0})
-        self._found: list[Message] = []
-        self._assigned = False
-
-    @property
-    def config(self) -> dict[str, str]:
-        return {
-            "errors.deadletterqueue.topic.name": self.topic,
-            "errors.deadletterqueue.context.headers.enable": "true",
-        }
-
-    def partitions(self) -> int:
-        return len(self._consumer.list_topics(timeout=10).topics[self.topic].partitions)
-
-    def letters(self) -> list[Message]:
-        """All so far."""
-        if not self._assigned:
-            if self.topic not in self._consumer.list_topics(timeout=10).topics:
-                return []
-            self._consumer.assign([TopicPartition(self.topic, 0, OFFSET_BEGINNING)])
-            self._assigned = True
-        self._found += [each for each in self._consumer.consume(1000, 0.1) if each.error() is None]
-        return self._found
-
-    def one(self) -> Message:
-        await_(self.letters, "a dead letter")
-        time.sleep(0.3)
-        assert len(self.letters()) == 1
-        return self.letters()[0]
-
-    def close(self) -> None:
-        self._consumer.close()
-
-
-@pytest.fixture
-def dead(broker: Broker, topic: str) -> Iterator[Dead]:
-    queue = Dead(broker, f"{topic}-dead")
-    yield queue
-    queue.close()
-
-
-@pytest.fixture
-def producer(broker: Broker) -> Producer:
-    return Producer({"bootstrap.servers": broker.bootstrap})
-
-
-def send(producer: Producer, topic: str, *values: bytes) -> None:
-    for value in values:
-        producer.produce(topic, value)
-    assert producer.flush(20) == 0
 
 
 def faulty_sink(topic: str, folder: Path, **more: str) -> dict[str, str]:
@@ -93,22 +34,6 @@ def faulty_sink(topic: str, folder: Path, **more: str) -> dict[str, str]:
 def put(folder: Path) -> list[str]:
     """Values as the task got them."""
     return [line.split(" ", 1)[1] for line in lines(folder / "calls.records")]
-
-
-def committed(client: Client, name: str) -> int:
-    return sum(each["offset"]["kafka_offset"] for each in client.offsets(name))
-
-
-def metric(client: Client, name: str, what: str) -> float:
-    wanted = f'kafka_connect_task_error_{what}{{connector="{name}",task="0"}} '
-    text = client.http.get("/metrics").text
-    return next((float(line.removeprefix(wanted)) for line in text.splitlines() if line.startswith(wanted)), 0.0)
-
-
-def header(letter: Message, name: str) -> str:
-    value = dict(headers_of(letter))[PREFIX + name]
-    assert isinstance(value, bytes)
-    return value.decode()
 
 
 def test_a_sink_goes_on_and_keeps_the_bad_record_as_it_was(
@@ -432,10 +357,7 @@ def test_one_bad_record_in_a_large_backlog(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(catch_up, "FAR_BEHIND", 10_000)
-    count, bad = 41_000, 30_000
-    for number in range(count):
-        producer.produce(topic, b"{" if number == bad else b"%d" % number)
-    assert producer.flush(30) == 0
+    count, bad = send_backlog(producer, topic)
     converter = {"value.converter": JSON, "value.converter.schemas.enable": "false"}
     config = sink_config(tmp_path / "out.txt", topic, **converter, **{"errors.tolerance": "all"}, **dead.config)
     with caplog.at_level("INFO", logger="headgate.tasks.sink.loop"):

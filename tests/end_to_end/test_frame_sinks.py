@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from dead_letters_support import Dead, committed, header, metric, send, send_backlog
 from harness import JSON, STRING, Client, await_
-from test_dead_letters import Dead, committed, header, metric, send
 
-from headgate.dev.broker import Broker
 from headgate.tasks.sink import catch_up
 
 pytestmark = [pytest.mark.spark, pytest.mark.kip(298, "error handling in Connect")]
-
-
-@pytest.fixture
-def dead(broker: Broker, topic: str) -> Iterator[Dead]:
-    queue = Dead(broker, f"{topic}-dead")
-    yield queue
-    queue.close()
-
-
-@pytest.fixture
-def producer(broker: Broker) -> Producer:
-    return Producer({"bootstrap.servers": broker.bootstrap})
 
 
 def frame_sink(topic: str, folder: Path, **more: str) -> dict[str, str]:
@@ -150,10 +136,7 @@ def test_one_bad_record_in_a_large_backlog_of_frames(
     tolerant: bool,
 ) -> None:
     monkeypatch.setattr(catch_up, "FAR_BEHIND", 10_000)
-    count, bad = 41_000, 30_000
-    for number in range(count):
-        producer.produce(topic, b"{" if number == bad else b"%d" % number)
-    assert producer.flush(30) == 0
+    count, bad = send_backlog(producer, topic)
     config = frame_sink(topic, tmp_path)
     client.create(name, {**config, **TOLERANT, **dead.config} if tolerant else config)
     if not tolerant:

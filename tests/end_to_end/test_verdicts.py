@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from harness import Client, await_, sink_config, source_config
 
 from headgate.dev.broker import Broker
@@ -74,6 +75,24 @@ def test_a_poll_that_hangs_is_idle_and_stalled_once_it_ignores_a_pause(client: C
     guard.unlink()
     paused = client.await_states(name, "PAUSED", "PAUSED")["tasks"][0]["health"]
     assert (paused["verdict"], paused["reason"]) == ("held", "paused")
+
+
+def test_a_sink_whose_group_has_no_members_says_what_it_waits_for(
+    client: Client, broker: Broker, name: str, topic: str, tmp_path: Path
+) -> None:
+    (tmp_path / "in.txt").write_text("one\n")
+    often = {"consumer.override.metadata.max.age.ms": "500"}
+    config = {**sink_config(tmp_path / "out.txt", ""), "topics.regex": f"{topic}-.+", **often}
+    del config["topics"]
+    client.create(name, config)
+    client.await_states(name, "RUNNING", "RUNNING")
+    waits = f"in the wait for partitions of {topic}-.+ since"
+    await_(lambda: waits in (health(client, name)["reason"] or ""), "the pattern is named", SHOWS_S)
+    assert health(client, name)["verdict"] == "idle"
+    admin, group = AdminClient({"bootstrap.servers": broker.bootstrap}), f"connect-{name}"
+    assert not admin.describe_consumer_groups([group])[group].result(10).members
+    client.create(f"{name}-in", source_config(tmp_path / "in.txt", f"{topic}-a"))
+    await_verdict(client, name, "ok", seconds=30)
 
 
 def test_a_failure_is_told_in_one_line(client: Client, name: str) -> None:

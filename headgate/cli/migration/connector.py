@@ -51,7 +51,7 @@ class ConnectorCheck:
         self._worker = worker
         self._patience = patience
         clients = ClientCheck(worker.config, lambda kind, config: translate(ClientKind(kind), config))
-        self._validator = Validator(plugins, worker.config.raw, worker.secrets, clients)
+        self._validator = Validator(plugins, worker.config.raw, worker.secrets, clients, sandbox=worker.config.sandbox)
 
     def check(self, config: Config) -> Checked:
         hide_secrets(config)

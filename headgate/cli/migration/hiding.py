@@ -6,23 +6,15 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from headgate.log import HIDDEN, hide, masked
+from headgate.log import HIDDEN, hide, is_secret_key, masked
+from headgate.runtime.config import masking
 from headgate.runtime.config.secrets import has_variables
 
-_SECRET_KEY: Final = re.compile(
-    r"passw|passphrase|pwd|secret|credential|token|jaas|api[._-]?key|access[._-]?key|private[._-]?key|user\.info$"
-    r"|keystore\.(key|certificate)",
-    re.IGNORECASE,
-)
 _WITHIN: Final = re.compile(
     r"(?P<begin>\b(?:password|passwd|pwd|secret|token)\b\"?\s*(?:=\s*\"?|:\s*\"))[^\s\"&;,]+", re.IGNORECASE
 )
 _USER_INFO: Final = re.compile(r"(?P<begin>://[^\s/:@]+:)[^\s/@]+@")
 _QUOTED: Final = re.compile(r'"([^"]+)"')
-
-
-def is_secret_key(key: str) -> bool:
-    return _SECRET_KEY.search(key) is not None
 
 
 def hide_secrets(config: Mapping[str, str], more: Iterable[str] = ()) -> None:
@@ -44,5 +36,5 @@ def shown(text: str) -> str:
 def without(text: str, key: str, value: str | None) -> str:
     """The message about a key, without its value if that is a secret: `shown` lets short ones pass."""
     if value and is_secret_key(key) and not has_variables(value):
-        text = re.sub(rf"(?<!\w){re.escape(value)}(?!\w)", HIDDEN, text)
+        text = masking.without(text, value)
     return shown(text)

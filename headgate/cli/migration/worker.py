@@ -164,7 +164,8 @@ def _config(usable: Config, plugins: Plugins, problems: list[Problem]) -> Worker
         return WorkerConfig.parse(usable, DISTRIBUTED, plugins)
     except ConfigError as error:  # a class that is not there, or keys that do not go together
         problems.append(Problem(shown(str(error)), "Change this key in the worker file, or install what it names."))
-    rest = {key: value for key, value in usable.items() if key != POLICY and not key.startswith("inter.worker.")}
+    lost = ("inter.worker.", "headgate.")
+    rest = {key: value for key, value in usable.items() if key != POLICY and not key.startswith(lost)}
     return WorkerConfig.parse(rest, DISTRIBUTED, plugins)
 
 
