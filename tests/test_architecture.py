@@ -36,7 +36,8 @@ ALLOWED: dict[str, set[str]] = {
     "runtime": {"api", "java", "sandbox", "cluster.work", "cluster.protocol", "cluster.leader", *EVERYBODY},
     "cluster": {"kafka", *EVERYBODY},
     "storage": {"kafka", "java", "producer", "runtime.view", "runtime.ports", *EVERYBODY},
-    "rest": {"runtime", "api", *EVERYBODY},
+    "access": {"api", *EVERYBODY},
+    "rest": {"access", "runtime", "api", *EVERYBODY},
     "dev": {"jars", "model"},
     "cli": {"*"},
 }
@@ -54,6 +55,7 @@ OTHERS: dict[str, set[str]] = {
     "providers": {"javaproperties"},
     "cluster": {"kafka", "confluent_kafka"},
     "storage": {"confluent_kafka"},
+    "access": {"argon2", "bcrypt", "httpx2", "javaproperties", "joserfc", "orjson"},
     "rest": {"starlette", "uvicorn", "h11", "httpx2", "orjson", "prometheus_client"},
     "dev": {"confluent_kafka", "javaproperties"},
     "cli": {"javaproperties"},
