@@ -42,10 +42,12 @@ _FAST: Final = {
     "fetch.wait.max.ms": 1_000,
     "queued.max.messages.kbytes": 65_536,
     "socket.nagle.disable": True,
+    "topic.metadata.refresh.interval.ms": 30_000,
 }
 """librdkafka's defaults pause for a second when a queue is full, which a loop of batches makes it often, and let small
 packets wait, as Java's client does not. A fetch ends as soon as there is a record: how long it may last only says how
-often a client with nothing to do is at work, twice a second by default."""
+often a client with nothing to do is at work, twice a second by default. A leader that was started again may go on
+refusing fetches until a client looks around, which is every five minutes by default."""
 _METADATA_MS: Final = 300_000
 """Java's default of metadata.max.age.ms: how often topics that match a pattern are looked for."""
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})

@@ -278,6 +278,9 @@ def _consumer(topic: str, clients: Config, read_committed: bool) -> Config:
         # Asked for by the client, never joined. The worker's own: it may at least ask about that one.
         "group.id": topic,
         "reconnect.backoff.max.ms": "1000",
+        # A leader that was started again has another epoch. Whoever has seen the old one after that, from a broker that
+        # was not ready yet, is refused, and asks no more until it looks around: librdkafka does so every five minutes.
+        "metadata.max.age.ms": "5000",
         # An end that comes with a control record is told when a fetch has found nothing: that long after it.
         **({"fetch.max.wait.ms": "100"} if read_committed else {}),
         **clients,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import time
@@ -74,10 +75,17 @@ class Producer:
             self.told.notify_all()
 
 
+_numbers = itertools.count()
+
+
 class Made:
     def __init__(self, may_go_on: Callable[[], bool] = lambda: True) -> None:
-        self.sender = Sender(NOWHERE, "sending", may_go_on)
+        self.name = f"sending-{next(_numbers)}"  # threads of others may be about to end
+        self.sender = Sender(NOWHERE, self.name, may_go_on)
         self.producer: Producer = self.sender._producer  # type: ignore[assignment]
+
+    def listeners(self) -> list[threading.Thread]:
+        return [each for each in threading.enumerate() if each.name == self.name]
 
 
 @pytest.fixture
@@ -92,23 +100,19 @@ def made(on_paper: None) -> Iterator[Made]:
     made.sender.close()
 
 
-def listeners() -> list[threading.Thread]:
-    return [each for each in threading.enumerate() if each.name == "sending"]
-
-
 def test_it_has_a_thread_only_while_something_is_unanswered(made: Made, eventually: Callable[..., None]) -> None:
-    assert listeners() == []
+    assert made.listeners() == []
     first, second = made.sender.send("a", b"1"), made.sender.send("b", b"2")
-    assert len(listeners()) == 1
+    assert len(made.listeners()) == 1
     made.producer.answer(0)
     assert first.result(5) == 7
     assert not second.done()
-    assert len(listeners()) == 1
+    assert len(made.listeners()) == 1
     made.producer.answer(0)
     assert second.result(5) == 7
-    eventually(lambda: listeners() == [])
+    eventually(lambda: made.listeners() == [])
     third = made.sender.send("c", b"3")
-    assert len(listeners()) == 1
+    assert len(made.listeners()) == 1
     made.producer.answer(0)
     assert third.result(5) == 7
 
@@ -201,7 +205,7 @@ def test_what_is_left_when_it_is_closed_is_told_so(made: Made, eventually: Calla
         made.sender.send("b", b"2").result(0)
     assert made.producer.sent == ["a"]
     made.sender.close()
-    eventually(lambda: listeners() == [])
+    eventually(lambda: made.listeners() == [])
 
 
 def test_what_ends_the_producer_is_kept(made: Made, eventually: Callable[..., None]) -> None:
@@ -209,9 +213,9 @@ def test_what_ends_the_producer_is_kept(made: Made, eventually: Callable[..., No
     made.producer.fail(KafkaError(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, "too late", True))
     assert not made.sender.flush(5)
     assert made.sender.failure == "too late"
-    assert len(listeners()) == 1  # it still hears what becomes of the record
+    assert len(made.listeners()) == 1  # it still hears what becomes of the record
     made.producer.answer(KafkaError._PURGE_QUEUE)
-    eventually(lambda: listeners() == [])
+    eventually(lambda: made.listeners() == [])
 
 
 def test_log_lines_name_the_task(made: Made, caplog: pytest.LogCaptureFixture) -> None:
@@ -234,7 +238,7 @@ def test_many_threads_send_and_all_of_it_arrives(
 ) -> None:
     topic = unique("sent")
     sender = Sender(
-        {"bootstrap.servers": broker.bootstrap, "transactional.id": "none", "buffer.memory": "100000"}, "sending"
+        {"bootstrap.servers": broker.bootstrap, "transactional.id": "none", "buffer.memory": "100000"}, "sending-really"
     )
 
     def send(thread: int) -> None:
@@ -247,7 +251,7 @@ def test_many_threads_send_and_all_of_it_arrives(
     for each in threads:
         each.join()
     assert sender.flush(30)
-    eventually(lambda: listeners() == [])
+    eventually(lambda: all(each.name != "sending-really" for each in threading.enumerate()))
     sender.close()
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic, "log_level": 0})
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
