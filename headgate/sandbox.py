@@ -74,11 +74,19 @@ class Sandbox:
     """Folders for temporary files, of which some are the worker's."""
     files: tuple[str, ...] = ()
     """Of the worker's own."""
+    logins: tuple[str, ...] = ()
+    """Files that say who is let in, and who may do what: for nobody to read or write, in any mode."""
     offsets: str | None = None
     """One more, with all whose names begin with its name and a dot: it is written beside, and then moved."""
 
     @classmethod
-    def of(cls, raw: Config, plugin_folders: Iterable[str] = (), own: Iterable[str | Path] = ()) -> Sandbox:
+    def of(
+        cls,
+        raw: Config,
+        plugin_folders: Iterable[str] = (),
+        own: Iterable[str | Path] = (),
+        logins: Iterable[str | Path] = (),
+    ) -> Sandbox:
         """From the worker file, with its secrets in place; `own` are files and folders that it does not name. Raises
         ConfigError."""
         given = KEYS.parse(raw)
@@ -98,6 +106,7 @@ class Sandbox:
             folders=(*plugins, *named, *(each for each in owned if not os.path.isfile(each)), _PACKAGE, *_KERNEL),
             scratch=(tempfile.gettempdir(), *(each.strip() for each in local if each.strip())),
             files=(*owned, *(value for value in raw.values() if "/" in value)),
+            logins=tuple(map(str, logins)),
             offsets=raw.get(_OFFSETS),
         )
 
@@ -107,9 +116,9 @@ class Sandbox:
         """Why it may not be reached, and what to do about it; None: it may."""
         match reach.kind:
             case ReachKind.READ:
-                return self._outside(reach.what)
+                return self._login(reach.what) or self._outside(reach.what)
             case ReachKind.WRITE:
-                return self._own(reach.what) or self._outside(reach.what)
+                return self._login(reach.what) or self._own(reach.what) or self._outside(reach.what)
             case ReachKind.HOST:
                 allowed = self.mode != STRICT or any(
                     fnmatchcase(each, pattern.lower()) for each in _host(reach.what) for pattern in self.hosts
@@ -147,6 +156,12 @@ class Sandbox:
         if self.mode != STRICT or any(real.is_relative_to(_real(root)) for root in self.roots):
             return None
         return f"{_shown(path, real)} is in none of the folders that the worker file names: {ROOTS}"
+
+    def _login(self, path: str) -> str | None:
+        real = _real(path)
+        if any(real == _real(file) for file in self.logins):
+            return f"{_shown(path, real)} is for the worker alone: it says who is let in"
+        return None
 
     def _own(self, path: str) -> str | None:
         real = _real(path)

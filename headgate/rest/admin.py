@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headgate.rest.body import JsonResponse, read_json
+from headgate.rest.commands import note_change
 from headgate.rest.entities import parse_level
 from headgate.rest.loggers import Loggers, UnknownLevel, level_number
 from headgate.rest.routing import query
@@ -37,6 +38,7 @@ class AdminEndpoints:
         name = request.path_params["logger"]
         level = parse_level(await read_json(request))
         scope = query(request, "scope").lower() or "worker"
+        note_change(request, lambda: {"level": level})
         try:
             level_number(level)
         except UnknownLevel:

@@ -12,10 +12,12 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute
 
 from headgate.rest import errors
+from headgate.rest.access import Access
 from headgate.rest.admin import AdminEndpoints
 from headgate.rest.commands import Commands
 from headgate.rest.connectors import ConnectorEndpoints
 from headgate.rest.forwarding import Forwarding
+from headgate.rest.guard import ADMINISTER, EDIT, NOTHING, OPERATE, SIGNED, VIEW, VIEW_ALL, Guard
 from headgate.rest.headers import ResponseHeaders
 from headgate.rest.health import Healths
 from headgate.rest.internal import InternalEndpoints
@@ -39,90 +41,116 @@ def build_app(
     commit: str = "unknown",
     loggers: Loggers | None = None,
     extra: Sequence[BaseRoute] = (),
+    access: Access | None = None,
+    warnings: Callable[[], Sequence[str]] = tuple,
 ) -> Starlette:
     """The application of the main listeners.
 
     `metrics` writes the Prometheus text; without it there is no /metrics. `extra` routes come last, e.g. the pages of
-    the UI. The admin endpoints are here unless `settings` has listeners of their own for them."""
-    forwarding = Forwarding(settings.peer_tls)
-    routes = main_routes(herder, settings, commit, forwarding)
+    the UI. The admin endpoints are here unless `settings` has listeners of their own for them. `access` says who is let
+    in, and who may do what; without it, everybody everything. `warnings` are what /health shows besides."""
+    access = access or Access()
+    guard = access.guard(herder)
+    forwarding = Forwarding(guard.callers, settings.peer_tls)
+    routes = main_routes(guard, settings, commit, forwarding, warnings)
     if metrics is not None:
-        routes.append(Resource("/metrics", produces=None, GET=MetricsEndpoints(metrics).read))
+        routes.append(Resource("/metrics", produces=None, GET=guard(VIEW_ALL, MetricsEndpoints(metrics).read)))
     if settings.admin_on_main:
-        routes += admin_routes(herder, loggers or Loggers())
-    return _application(herder, settings, [*_described(routes), *extra], forwarding.opened)
+        routes += admin_routes(guard, loggers or Loggers())
+    return _application(herder, settings, access, [*_described(guard, routes), *extra], forwarding.opened)
 
 
-def build_admin_app(herder: Herder, settings: RestSettings, *, loggers: Loggers | None = None) -> Starlette:
+def build_admin_app(
+    herder: Herder, settings: RestSettings, *, loggers: Loggers | None = None, access: Access | None = None
+) -> Starlette:
     """The application of the admin listeners, when they are not the main ones."""
-    return _application(herder, settings, _described(admin_routes(herder, loggers or Loggers())))
+    access = access or Access()
+    guard = access.guard(herder)
+    return _application(herder, settings, access, _described(guard, admin_routes(guard, loggers or Loggers())))
 
 
 def main_routes(
-    herder: Herder, settings: RestSettings, commit: str, forwarding: Forwarding | None = None
+    guard: Guard,
+    settings: RestSettings,
+    commit: str,
+    forwarding: Forwarding,
+    warnings: Callable[[], Sequence[str]] = tuple,
 ) -> list[Resource]:
-    """What `placed` stands around has its place, the leader or an owner; the rest is done wherever it is asked for."""
-    root = RootEndpoints(herder, commit, settings.health_timeout)
-    forwarding = forwarding or Forwarding(settings.peer_tls)
-    masks = Masks(herder, settings.mask_secrets)
-    connectors = ConnectorEndpoints(herder, Healths(herder, forwarding), masks)
+    """Each call with what it needs of its caller. What `placed` stands around has its place, the leader or an owner;
+    the rest is done wherever it is asked for."""
+    herder = guard.herder
+    root = RootEndpoints(herder, commit, settings.health_timeout, warnings)
+    masks = Masks(herder, guard, settings.mask_secrets)
+    connectors = ConnectorEndpoints(herder, Healths(herder, forwarding), masks, guard)
     offsets = OffsetEndpoints(herder)
-    plugins = PluginEndpoints(herder, masks)
+    plugins = PluginEndpoints(herder, masks, guard)
     internal = InternalEndpoints(herder)
     placed = forwarding.wrap
     one = "/connectors/{connector}"
     return [
-        Resource("/", GET=root.describe),
-        Resource("/health", GET=root.health),
-        Resource("/connectors", GET=connectors.names, POST=placed(connectors.create)),
-        Resource(one, GET=connectors.info, DELETE=placed(connectors.delete)),
+        Resource("/", GET=guard(VIEW, root.describe)),
+        Resource("/health", GET=guard(NOTHING, root.health)),
+        Resource("/connectors", GET=guard(VIEW, connectors.names), POST=guard(EDIT, placed(connectors.create))),
+        Resource(one, GET=guard(VIEW, connectors.info), DELETE=guard(EDIT, placed(connectors.delete))),
         Resource(
             f"{one}/config",
-            GET=connectors.config,
-            PUT=placed(connectors.put_config),
-            PATCH=placed(connectors.patch_config),
+            GET=guard(VIEW, connectors.config),
+            PUT=guard(EDIT, placed(connectors.put_config)),
+            PATCH=guard(EDIT, placed(connectors.patch_config)),
         ),
-        Resource(f"{one}/status", GET=connectors.status),
-        Resource(f"{one}/tasks", GET=connectors.tasks, POST=placed(internal.put_tasks)),
-        Resource(f"{one}/tasks/{{task}}/status", GET=connectors.task_status),
-        Resource(f"{one}/tasks/{{task}}/restart", POST=placed(connectors.restart_task)),
-        Resource(f"{one}/pause", PUT=connectors.pause),
-        Resource(f"{one}/resume", PUT=connectors.resume),
-        Resource(f"{one}/stop", PUT=placed(connectors.stop)),
-        Resource(f"{one}/restart", POST=placed(connectors.restart)),
-        Resource(f"{one}/offsets", GET=offsets.read, PATCH=placed(offsets.alter), DELETE=placed(offsets.reset)),
-        Resource(f"{one}/topics", GET=connectors.topics),
-        Resource(f"{one}/topics/reset", PUT=connectors.reset_topics),
-        Resource(f"{one}/fence", PUT=placed(internal.fence)),
-        Resource("/internal/members/{member}", DELETE=internal.remove_member),
-        Resource("/connector-plugins", GET=plugins.names),
-        Resource("/connector-plugins/{plugin}/config", GET=plugins.config),
-        Resource("/connector-plugins/{plugin}/config/validate", PUT=plugins.validate),
+        Resource(f"{one}/status", GET=guard(VIEW, connectors.status)),
+        Resource(f"{one}/tasks", GET=guard(VIEW, connectors.tasks), POST=guard(SIGNED, placed(internal.put_tasks))),
+        Resource(f"{one}/tasks/{{task}}/status", GET=guard(VIEW, connectors.task_status)),
+        Resource(f"{one}/tasks/{{task}}/restart", POST=guard(OPERATE, placed(connectors.restart_task))),
+        Resource(f"{one}/pause", PUT=guard(OPERATE, connectors.pause)),
+        Resource(f"{one}/resume", PUT=guard(OPERATE, connectors.resume)),
+        Resource(f"{one}/stop", PUT=guard(OPERATE, placed(connectors.stop))),
+        Resource(f"{one}/restart", POST=guard(OPERATE, placed(connectors.restart))),
+        Resource(
+            f"{one}/offsets",
+            GET=guard(VIEW, offsets.read),
+            PATCH=guard(OPERATE, placed(offsets.alter)),
+            DELETE=guard(OPERATE, placed(offsets.reset)),
+        ),
+        Resource(f"{one}/topics", GET=guard(VIEW, connectors.topics)),
+        Resource(f"{one}/topics/reset", PUT=guard(OPERATE, connectors.reset_topics)),
+        Resource(f"{one}/fence", PUT=guard(SIGNED, placed(internal.fence))),
+        Resource("/internal/members/{member}", DELETE=guard(SIGNED, internal.remove_member)),
+        Resource("/connector-plugins", GET=guard(VIEW, plugins.names)),
+        Resource("/connector-plugins/{plugin}/config", GET=guard(VIEW, plugins.config)),
+        Resource("/connector-plugins/{plugin}/config/validate", PUT=guard(EDIT, plugins.validate)),
     ]
 
 
-def admin_routes(herder: Herder, loggers: Loggers) -> list[Resource]:
-    admin = AdminEndpoints(herder, loggers)
+def admin_routes(guard: Guard, loggers: Loggers) -> list[Resource]:
+    admin = AdminEndpoints(guard.herder, loggers)
     return [
-        Resource("/admin/loggers", GET=admin.levels),
-        Resource("/admin/loggers/{logger}", GET=admin.level, PUT=admin.set_level),
+        Resource("/admin/loggers", GET=guard(ADMINISTER, admin.levels)),
+        Resource("/admin/loggers/{logger}", GET=guard(ADMINISTER, admin.level), PUT=guard(ADMINISTER, admin.set_level)),
     ]
 
 
-def _described(routes: Sequence[Resource]) -> list[Resource]:
-    """With the description of exactly these."""
-    path = "/openapi.json"
-    described = OpenApiEndpoints((*(route.path for route in routes), path))
-    return [*routes, Resource(path, GET=described.document)]
+def _described(guard: Guard, routes: Sequence[Resource]) -> list[Resource]:
+    """With the description of exactly these, and of what they need."""
+    logins = guard.callers.logins
+    described = OpenApiEndpoints(logins.ways if logins else ())
+    own = Resource("/openapi.json", GET=guard(VIEW, described.document))
+    described.resources = [*routes, own]
+    return described.resources
 
 
 def _application(
     herder: Herder,
     settings: RestSettings,
+    access: Access,
     routes: Sequence[BaseRoute],
     opened: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
 ) -> Starlette:
-    middleware = [Middleware(Commands), Middleware(Limited, settings.limits), Middleware(Readiness, herder)]
+    middleware = [
+        Middleware(Commands, access.audit),
+        Middleware(Limited, settings.limits),
+        Middleware(Readiness, herder),
+    ]
     if settings.allow_origins:
         middleware.insert(0, _cors(settings))
     if settings.header_rules:

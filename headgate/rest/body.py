@@ -34,6 +34,15 @@ def dumps(content: Any) -> bytes:
         return json.dumps(content, separators=(",", ":"), default=str).encode()
 
 
+def message_in(body: bytes) -> str | None:
+    """Of an answer that refuses something."""
+    try:
+        found = orjson.loads(body)["message"]
+    except (ValueError, TypeError, KeyError):
+        return None
+    return str(found)
+
+
 async def read_json(request: Request) -> Any:
     """The request's body, numbers as `NumberText`. Raises BadRequest, or HTTPException for its type."""
     declared = request.headers.get("content-type", JSON)

@@ -10,13 +10,17 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headgate.model import ConnectorInfo, ConnectorStatus, RestartRequest, TaskId, TaskStatus
+from headgate.access.rights import Role
+from headgate.model import Config, ConnectorInfo, ConnectorStatus, RestartRequest, TaskId, TaskStatus
 from headgate.rest import entities
 from headgate.rest.body import JsonResponse, read_json
+from headgate.rest.commands import note_change
 from headgate.rest.errors import unknown_class, unknown_connector
+from headgate.rest.guard import Guard
 from headgate.rest.health import Healths
 from headgate.rest.masks import Masks
 from headgate.rest.routing import connector_of, flag, location
+from headgate.runtime.config import masking
 from headgate.runtime.config_rules import check_name
 from headgate.runtime.errors import ConnectorNotFound, StatusNotFound
 from headgate.runtime.herder import Herder
@@ -27,10 +31,12 @@ class ConnectorEndpoints:
     herder: Herder
     healths: Healths
     masks: Masks
+    guard: Guard
 
     async def names(self, request: Request) -> Response:
+        """Those that the caller may see."""
         wanted = request.query_params.getlist("expand")
-        names = self.herder.connector_names()
+        names = [name for name in self.herder.connector_names() if self.guard.has(request, Role.VIEWER, name)]
         if not wanted:
             return JsonResponse(names)
         statuses = await self._statuses(request, names, wanted)
@@ -51,9 +57,25 @@ class ConnectorEndpoints:
     async def create(self, request: Request) -> Response:
         asked = entities.CreateRequest.parse(await read_json(request))
         request.path_params["connector"] = asked.name  # which is not in the path, for the line in the log
+        state = {} if asked.initial_state is None else {"initial_state": asked.initial_state.name}
+        self._require_class(request, asked.name, asked.config)
+        note_change(request, lambda: {"config": masking.changes({}, asked.config, self.herder.plugins), **state})
         with unknown_class():
             info = await self.herder.call(lambda: self.herder.create(asked.name, asked.config, asked.initial_state))
         return self._answer(request, info, 201, {"Location": location(request, info.name)})
+
+    def _require_class(self, request: Request, name: str, config: Mapping[str, str | None]) -> None:
+        """Whoever gives a connector a class must be an editor of such, whatever it was before."""
+        if "connector.class" in config:
+            self.guard.require(request, Role.EDITOR, name, config["connector.class"])
+
+    def _changes(self, name: str, after: Callable[[Config], Mapping[str, str | None]]) -> Mapping[str, Any]:
+        """`after`: what the configuration is to be, of what it is."""
+        try:
+            before = self.herder.connector_info(name).config
+        except ConnectorNotFound:
+            before = {}
+        return {"config": masking.changes(before, after(before), self.herder.plugins)}
 
     def _answer(
         self, request: Request, info: ConnectorInfo, status: int = 200, headers: Mapping[str, str] | None = None
@@ -70,6 +92,8 @@ class ConnectorEndpoints:
     async def put_config(self, request: Request) -> Response:
         name = connector_of(request)
         config = entities.named(name, entities.parse_config(await read_json(request)))
+        self._require_class(request, name, config)
+        note_change(request, lambda: self._changes(name, lambda before: config))
         with unknown_class():
             created, info = await self.herder.call(lambda: self.herder.put_config(name, config))
         if not created:
@@ -82,6 +106,8 @@ class ConnectorEndpoints:
         check_name(name, asked)
         # What is left is the name it has, or null: it would be removed, and put back as every missing name is.
         changes: Mapping[str, str | None] = {key: value for key, value in asked.items() if key != "name"}
+        self._require_class(request, name, changes)
+        note_change(request, lambda: self._changes(name, lambda before: {**before, **changes}))
         with unknown_class():
             info = await self.herder.call(lambda: self.herder.patch_config(name, changes))
         return self._answer(request, info)

@@ -170,8 +170,11 @@ def _ms(text: str) -> int:
     return round(dt.datetime.fromisoformat(text).timestamp() * 1000)
 
 
-def offsets(entries: Sequence[tuple[Partition, Offset]]) -> dict[str, Any]:
-    return {"offsets": [{"partition": dict(partition), "offset": dict(offset)} for partition, offset in entries]}
+def offsets(entries: Sequence[tuple[Partition | None, Offset | None]]) -> dict[str, Any]:
+    def shown(value: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        return None if value is None else dict(value)
+
+    return {"offsets": [{"partition": shown(partition), "offset": shown(offset)} for partition, offset in entries]}
 
 
 def plugin(found: Found) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final
 
 import httpx2
@@ -20,7 +20,8 @@ from starlette.responses import Response
 
 from headgate.api.errors import ConfigError
 from headgate.rest.body import JSON, JsonResponse, read_already
-from headgate.rest.client import ErrorBody, PeerTls, async_client, patience, reason
+from headgate.rest.callers import Callers
+from headgate.rest.client import AsyncClients, ErrorBody, PeerTls, patience, reason
 from headgate.rest.routing import Endpoint, flag, location, path_of, query
 from headgate.runtime.errors import Elsewhere, HerderError, LeaderUnknown
 
@@ -40,11 +41,12 @@ class _NotJson(Exception):
 
 
 class Forwarding:
-    """One HTTP client for all requests of an application, made when the first one is passed on."""
+    """The HTTP clients for all requests of an application, made when the first one is passed on."""
 
-    def __init__(self, tls: PeerTls | None = None) -> None:
+    def __init__(self, callers: Callers, tls: PeerTls | None = None) -> None:
+        self._callers = callers
         self._tls = tls or PeerTls()
-        self._client: httpx2.AsyncClient | None = None
+        self._clients: AsyncClients | None = None
 
     def wrap(self, endpoint: Endpoint) -> Endpoint:
         """The endpoint, or its equal on the worker that its `Elsewhere` names."""
@@ -63,24 +65,25 @@ class Forwarding:
         try:
             yield
         finally:
-            client, self._client = self._client, None
-            if client is not None:
-                await client.aclose()
+            clients, self._clients = self._clients, None
+            if clients is not None:
+                await clients.aclose()
 
     async def look(self, request: Request, url: str) -> object:
         """What another worker knows, for the same caller; None if it does not say so soon."""
         try:
-            answer = await self._http.get(url, headers=_credentials(request), timeout=_LOOK_S)
+            async with self._lent() as client:
+                asked = client.build_request("GET", url, timeout=_LOOK_S)
+                answer = await client.send(self._for_caller(request, asked))
             return orjson.loads(answer.content) if answer.is_success else None
         except (httpx2.RequestError, httpx2.InvalidURL, ConfigError, ValueError) as error:
             log.debug("No answer from %s: %s", url, reason(error))
             return None
 
-    @property
-    def _http(self) -> httpx2.AsyncClient:
-        if self._client is None:
-            self._client = async_client(self._tls)
-        return self._client
+    def _lent(self) -> AbstractAsyncContextManager[httpx2.AsyncClient]:
+        if self._clients is None:
+            self._clients = AsyncClients(self._tls)
+        return self._clients.lent()
 
     async def _pass_on(self, request: Request, elsewhere: Elsewhere) -> Response:
         hops = _hops_left(request)
@@ -90,9 +93,10 @@ class Forwarding:
         if not elsewhere.url:
             raise LeaderUnknown
         try:
-            asked = self._request(request, elsewhere.url, hops)
-            log.debug("Passing on %s %s", asked.method, asked.url)
-            return _passed_back(request, await self._answer(request, asked))
+            async with self._lent() as client:
+                asked = self._request(client, request, elsewhere.url, hops)
+                log.debug("Passing on %s %s", asked.method, asked.url)
+                return _passed_back(request, await self._answer(client, request, asked))
         except (ClientDisconnect, ForwardingFailed):
             raise
         except asyncio.CancelledError:
@@ -104,26 +108,28 @@ class Forwarding:
         except Exception as error:
             raise ForwardingFailed(_failure("Error", error, elsewhere.url)) from error
 
-    def _request(self, request: Request, url: str, hops: int) -> httpx2.Request:
-        """Of the headers only who is asking is repeated: the rest was for us."""
+    def _request(self, client: httpx2.AsyncClient, request: Request, url: str, hops: int) -> httpx2.Request:
+        """Of the headers only who is asking is told: the rest was for us."""
         params = {"forward": str(hops > 1).lower()}
         params |= {name: str(flag(request, name)).lower() for name in _REPEATED if name in request.query_params}
-        headers = _credentials(request)
         body = read_already(request)
-        if body:
-            headers.append((b"content-type", JSON.encode()))
-        return self._http.build_request(
+        asked = client.build_request(
             request.method,
             url.rstrip("/") + path_of(request),
             params=params,
-            headers=headers,
+            headers={"Content-Type": JSON} if body else None,
             content=body or None,
             timeout=patience(hops - 1),
         )
+        return self._for_caller(request, asked, body)
 
-    async def _answer(self, request: Request, asked: httpx2.Request) -> httpx2.Response:
+    def _for_caller(self, request: Request, asked: httpx2.Request, body: bytes = b"") -> httpx2.Request:
+        asked.headers.update(self._callers.headers(request, asked.method, asked.url.raw_path.decode(), body))
+        return asked
+
+    async def _answer(self, client: httpx2.AsyncClient, request: Request, asked: httpx2.Request) -> httpx2.Response:
         """Nobody waits for it any longer than the client does."""
-        sending = asyncio.create_task(self._http.send(asked))
+        sending = asyncio.create_task(client.send(asked))
         leaving = asyncio.create_task(_left(request))
         try:
             await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -134,10 +140,6 @@ class Forwarding:
             sending.cancel()
             leaving.cancel()
             await asyncio.gather(sending, leaving, return_exceptions=True)
-
-
-def _credentials(request: Request) -> list[tuple[bytes, bytes]]:
-    return [(name, value) for name, value in request.headers.raw if name == b"authorization"]
 
 
 def _hops_left(request: Request) -> int:

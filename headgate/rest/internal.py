@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from headgate.rest import entities
 from headgate.rest.body import read_bytes, read_json
+from headgate.rest.callers import PASSED_ON, target_of
 from headgate.rest.routing import connector_of
 from headgate.runtime.herder import Herder
 from headgate.runtime.ports import PeerRequest
@@ -42,7 +43,6 @@ class InternalEndpoints:
         return Response(status_code=204)
 
     async def _check_signature(self, request: Request) -> None:
-        path, query = request.scope["raw_path"], request.scope["query_string"]
-        target = (path + b"?" + query if query else path).decode("latin-1")
-        asked = PeerRequest(request.method, target, await read_bytes(request))
-        self.herder.check_signature(asked, dict(request.headers))
+        asked = PeerRequest(request.method, target_of(request), await read_bytes(request))
+        if self.herder.proofs.check(asked, dict(request.headers)):
+            request.scope[PASSED_ON] = True

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from headgate.rest import entities
 from headgate.rest.body import JsonResponse, read_json
+from headgate.rest.commands import note_change
 from headgate.rest.routing import connector_of
 from headgate.runtime.herder import Herder
 from headgate.runtime.ports import OffsetsLost
@@ -29,6 +30,7 @@ class OffsetEndpoints:
     async def alter(self, request: Request) -> Response:
         name = connector_of(request)
         asked = entities.OffsetsRequest.parse(await read_json(request))
+        note_change(request, lambda: entities.offsets(asked.offsets))
         return JsonResponse({"message": await self.herder.call(lambda: self.herder.alter_offsets(name, asked.offsets))})
 
     async def reset(self, request: Request) -> Response:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headgate.access.rights import Role
 from headgate.rest import entities
 from headgate.rest.body import JsonResponse, read_json
 from headgate.rest.errors import unknown_class
+from headgate.rest.guard import Guard
 from headgate.rest.masks import Masks
 from headgate.rest.routing import flag, query
 from headgate.runtime.errors import BadRequest, PluginNotFound, RequestTimeout
@@ -21,6 +23,7 @@ from headgate.runtime.plugins import CONNECTORS
 class PluginEndpoints:
     herder: Herder
     masks: Masks
+    guard: Guard
 
     async def names(self, request: Request) -> Response:
         connectors_only = flag(request, "connectorsOnly", default=True)
@@ -38,6 +41,7 @@ class PluginEndpoints:
     async def validate(self, request: Request) -> Response:
         plugin = request.path_params["plugin"]
         config = entities.parse_config(await read_json(request))
+        self.guard.require(request, Role.EDITOR, config.get("name"), plugin)
         included = config.get("connector.class")
         if included is not None and not (_short(included).endswith(_short(plugin)) or self._same(included, plugin)):
             raise BadRequest(f"Included connector type {included} does not match request type {plugin}")

@@ -26,6 +26,8 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 BASE: Final = "headgate.base"
 """Of a scope: the URL that the client knows this worker by, as far as that was checked, else its own."""
+CERTIFICATE: Final = "headgate.certificate"
+"""Of a scope: what `getpeercert` says of the client's certificate, if it has shown one that was verified."""
 _SEGMENTS: Final = "headgate.segments"
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 

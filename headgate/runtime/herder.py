@@ -52,7 +52,7 @@ from headgate.runtime.herder_ports import HerderPorts
 from headgate.runtime.loop import HerderLoop
 from headgate.runtime.offset_changes import OffsetChanges
 from headgate.runtime.plugins import CONNECTORS
-from headgate.runtime.ports import PeerRequest
+from headgate.runtime.ports import NoPeers, PeerProofs
 from headgate.runtime.restart import RestartPlan
 from headgate.runtime.worker import Worker
 
@@ -272,8 +272,10 @@ class Herder(HerderLoop, ABC):
 
     # --- among workers ------------------------------------------------------------------------------------------------
 
-    def check_signature(self, asked: PeerRequest, headers: Mapping[str, str]) -> None:
-        """Of a request that only workers may make (KIP-507); header names in lower case. From any thread."""
+    @property
+    def proofs(self) -> PeerProofs:
+        """Of requests to and from other workers."""
+        return NoPeers()
 
     async def set_level_everywhere(self, logger: str, level: str) -> bool:
         """Whether all workers are told, this one with them. A worker alone sees to it itself."""

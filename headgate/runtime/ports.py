@@ -190,6 +190,34 @@ Signer = Callable[[PeerRequest], Mapping[str, str]]
 """The headers that prove a request to come from a worker of the group (KIP-507)."""
 
 
+class PeerProofs(Protocol):
+    """By which workers of a group know each other's requests (KIP-507). From any thread; header names of requests that
+    were received are in lower case."""
+
+    def check(self, asked: PeerRequest, headers: Mapping[str, str]) -> bool:
+        """Of a request that only workers may make: whether one has proved that it asks, for some groups do without.
+        Raises HerderError where they do not."""
+
+    def sign(self, asked: PeerRequest) -> Mapping[str, str]:
+        """The headers for a request that is passed on; none where workers do not sign."""
+
+    def vouches(self, asked: PeerRequest, headers: Mapping[str, str]) -> bool:
+        """Whether another worker has passed this on, just now."""
+
+
+class NoPeers:
+    """PeerProofs of a worker alone."""
+
+    def check(self, asked: PeerRequest, headers: Mapping[str, str]) -> bool:
+        return False
+
+    def sign(self, asked: PeerRequest) -> Mapping[str, str]:
+        return {}
+
+    def vouches(self, asked: PeerRequest, headers: Mapping[str, str]) -> bool:
+        return False
+
+
 class TaskRunner(Protocol):
     def start(self, spec: TaskSpec, listener: TaskListener) -> RunningTask:
         """Starts the task's thread. Raises when the task cannot even be built."""

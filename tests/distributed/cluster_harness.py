@@ -43,10 +43,10 @@ def free_port() -> int:
 class Worker:
     """One worker process and its REST API."""
 
-    def __init__(self, folder: Path, name: str, settings: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, name: str, settings: Mapping[str, str], scheme: str = "http") -> None:
         self.name = name
         self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
         self.id = f"127.0.0.1:{self.port}"
         self.settings = {**settings, "listeners": self.url}
         self.log = folder / f"{name}.log"
@@ -177,8 +177,11 @@ class Worker:
 class Cluster:
     """Workers of one group. Whoever is in it at the end of a test is ended with it."""
 
-    def __init__(self, folder: Path, bootstrap: str, group: str, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, bootstrap: str, group: str, settings: Mapping[str, str], scheme: str = "http"
+    ) -> None:
         self.group = group
+        self._scheme = scheme
         self._folder = folder
         self._settings = {
             "bootstrap.servers": bootstrap,
@@ -206,7 +209,7 @@ class Cluster:
 
     def add(self, **settings: str) -> Worker:
         more = {key.replace("_", "."): value for key, value in settings.items()}
-        worker = Worker(self._folder, f"worker{len(self.workers)}", {**self._settings, **more})
+        worker = Worker(self._folder, f"worker{len(self.workers)}", {**self._settings, **more}, self._scheme)
         self.workers.append(worker)
         return worker.start()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import unicodedata
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import SimpleNamespace
@@ -34,7 +35,7 @@ from headgate.runtime.errors import (
 )
 from headgate.runtime.herder import Herder, KafkaReach
 from headgate.runtime.plugins import Found, PluginKind
-from headgate.runtime.ports import PeerRequest
+from headgate.runtime.ports import PeerProofs, PeerRequest
 
 T = TypeVar("T")
 WORKER = "worker:8083"
@@ -224,10 +225,22 @@ class FakeHerder:
     async def fence(self, name: str) -> None:
         self._called("fence", name)
 
-    def check_signature(self, asked: PeerRequest, headers: Mapping[str, str]) -> None:
+    @property
+    def proofs(self) -> PeerProofs:
+        return self
+
+    def check(self, asked: PeerRequest, headers: Mapping[str, str]) -> bool:
         self.signed.append((asked, headers))
         if "check_signature" in self.errors:
             raise self.errors["check_signature"]
+        return True
+
+    def sign(self, asked: PeerRequest) -> Mapping[str, str]:
+        return {"X-Headgate-Authorization": hashlib.sha256(repr(asked).encode()).hexdigest()}
+
+    def vouches(self, asked: PeerRequest, headers: Mapping[str, str]) -> bool:
+        """Workers of a test trust each other without a key."""
+        return headers.get("x-headgate-authorization") == self.sign(asked)["X-Headgate-Authorization"]
 
     async def took_leave(self, member: str) -> None:
         self._called("took_leave", member)

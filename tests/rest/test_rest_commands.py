@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 
 from headgate.rest.commands import Commands
 from headgate.runtime.errors import RequestTimeout
+from headgate.runtime.ports import PeerRequest
 
 LOGGER = "headgate.rest.commands"
 
@@ -26,7 +27,7 @@ def _all_levels(caplog: pytest.LogCaptureFixture) -> None:
 def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
     """By level, without the milliseconds."""
     found = [(each.levelno, each.getMessage()) for each in caplog.records if each.name == LOGGER]
-    assert all(re.search(r" in \d+ ms$", text) for _, text in found)
+    assert all(re.search(r" in \d+ ms, request [0-9a-f]{16}$", text) for _, text in found)
     return [(level, text.rpartition(" in ")[0]) for level, text in found]
 
 
@@ -76,12 +77,22 @@ def test_questions_leave_none(client: TestClient, caplog: pytest.LogCaptureFixtu
     assert lines(caplog) == []
 
 
-@pytest.mark.parametrize("forward", ["true", "false"])
 def test_what_another_worker_asks_is_told_by_the_worker_that_was_asked_first(
-    client: TestClient, caplog: pytest.LogCaptureFixture, forward: str
+    client: TestClient, herder: FakeHerder, caplog: pytest.LogCaptureFixture
 ) -> None:
-    client.put(f"/connectors/a/stop?forward={forward}")
-    assert [level for level, _ in lines(caplog)] == [logging.DEBUG]
+    path = "/connectors/a/stop?forward=true"
+    caller = '["alice", "basic", []]'
+    proof = herder.sign(PeerRequest("PUT", path, f"{caller}\n0123456789abcdef\n".encode()))
+    headers = {"X-Headgate-Caller": caller, "X-Request-Id": "0123456789abcdef", **proof}
+    client.put(path, headers=headers)
+    client.put("/connectors/a/fence?forward=false")  # which only workers may, and have signed
+    assert [level for level, _ in lines(caplog)] == [logging.DEBUG] * 2
+    for forged in ({**headers, "X-Headgate-Caller": '["root", "basic", []]'}, {"X-Headgate-Caller": caller}, {}):
+        caplog.clear()
+        client.put(path, headers={"X-Request-Id": "0123456789abcdef", **forged})
+        ((level, text),) = lines(caplog)
+        assert level == logging.INFO, "whoever says that a worker has passed it on must be one"
+        assert text.startswith("testclient: ")
 
 
 FORGED = "a\r\n[2026-01-01 00:00:00,000] INFO 10.0.0.1: DELETE /connectors/b\x1b[2J\x85\u2028\u202e"

@@ -219,6 +219,8 @@ def test_of_the_headers_only_the_login_is_repeated(leader: Worker, follower: Wor
     (seen,) = leader.seen
     assert (seen.method, seen.path, seen.query) == ("POST", "/connectors/a/tasks", "forward=true")
     transport = {"accept-encoding", "connection", "content-length"}
+    told = {name: seen.headers.pop(name) for name in ("x-request-id", "x-headgate-caller", "x-headgate-authorization")}
+    assert told["x-headgate-caller"] == '["anybody", "none", []]'
     assert {name: value for name, value in seen.headers.items() if name not in transport} == {
         "host": leader.url.removeprefix("http://").rstrip("/"),
         "accept": "application/json",

@@ -96,4 +96,4 @@ def test_tags_in_use_are_explained(described: dict[str, Any]) -> None:
 
 
 def test_a_path_that_is_not_served_is_not_described() -> None:
-    assert list(document(["/"])["paths"]) == ["/"]
+    assert list(document({"/": {}})["paths"]) == ["/"]

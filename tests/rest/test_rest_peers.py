@@ -37,8 +37,9 @@ def sign(asked: PeerRequest) -> Mapping[str, str]:
 class Verifying(FakeHerder):
     """Of a leader that has read the session key, and wants all of a request to be signed."""
 
-    def check_signature(self, asked: PeerRequest, headers: Mapping[str, str]) -> None:
+    def check(self, asked: PeerRequest, headers: Mapping[str, str]) -> bool:
         SIGNATURES.verify(asked, headers, KEY, NOW)
+        return True
 
 
 @pytest.fixture(scope="module")

@@ -345,7 +345,7 @@ class Group:
             raise PeerError(f"nobody at {url}")
         try:
             headers = {key.lower(): value for key, value in (sign(asked) if sign else {}).items()}
-            node.herder.check_signature(asked, headers)
+            node.herder.proofs.check(asked, headers)
             node.do(lambda: command(node))
         except HerderError as error:
             raise PeerError(str(error), 500) from error

@@ -224,15 +224,15 @@ def test_requests_of_workers_are_signed(group: Group) -> None:
     node = group.nodes[1]
     asked = PeerRequest("POST", "/connectors/a/tasks", b"[]")
     with pytest.raises(BadRequest, match="Internal request missing required signature"):
-        node.herder.check_signature(asked, {})
+        node.herder.proofs.check(asked, {})
     key = node.stores.configs.state().session_key
     assert key is not None
     headers = {name.lower(): value for name, value in group.signatures.sign(key, asked, 0).items()}
-    node.herder.check_signature(asked, headers)
+    node.herder.proofs.check(asked, headers)
     with pytest.raises(InvalidSignature):
-        node.herder.check_signature(asked._replace(body=b"[1]"), headers)
+        node.herder.proofs.check(asked._replace(body=b"[1]"), headers)
     with pytest.raises(BadRequest):
-        node.herder.check_signature(asked, {**headers, SIGNATURE.lower(): "!"})
+        node.herder.proofs.check(asked, {**headers, SIGNATURE.lower(): "!"})
 
 
 def test_a_strict_worker_carries_out_a_request_once(group: Group) -> None:
@@ -242,18 +242,18 @@ def test_a_strict_worker_carries_out_a_request_once(group: Group) -> None:
     signed = client._signer()
     assert signed is not None
     headers = {name.lower(): value for name, value in signed(asked).items()}
-    node.herder.check_signature(asked, headers)
+    node.herder.proofs.check(asked, headers)
     with pytest.raises(InvalidSignature, match="not carried out twice"):
-        node.herder.check_signature(asked, headers)
+        node.herder.proofs.check(asked, headers)
     node.place.protocol = Protocol.COMPATIBLE  # whatever the others speak
     with pytest.raises(BadRequest, match="missing required signature"):
-        node.herder.check_signature(asked, {})
+        node.herder.proofs.check(asked, {})
 
 
 def test_groups_without_keys_sign_nothing(group: Group) -> None:
     node = group.nodes[1]
     node.place.protocol = Protocol.COMPATIBLE
-    node.herder.check_signature(PeerRequest("POST", "/connectors/a/tasks", b"[]"), {})
+    node.herder.proofs.check(PeerRequest("POST", "/connectors/a/tasks", b"[]"), {})
 
 
 def test_a_connector_that_hangs_does_not_keep_the_group_waiting(group: Group, script: Script) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,8 +11,11 @@ from starlette.responses import Response
 
 from headgate import __version__
 from headgate.rest.body import JsonResponse
+from headgate.rest.guard import NOTHING, Guarded, Needs
+from headgate.rest.openapi.parts import Json, failure
 from headgate.rest.openapi.paths import PATHS
 from headgate.rest.openapi.schemas import SCHEMAS
+from headgate.rest.routing import Endpoint, Resource
 
 _TAGS: Final = {
     "connectors": "Create, read, change and delete connectors.",
@@ -32,20 +35,37 @@ _DESCRIPTION: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+_SCHEMES: Final = {
+    "basic": {"type": "http", "scheme": "basic"},
+    "bearer": {"type": "http", "scheme": "bearer", "description": "A token of the worker's own, or a JSON Web Token."},
+    "certificate": {"type": "mutualTLS", "description": "The client's certificate."},
+}
+
+
+@dataclass(slots=True)
 class OpenApiEndpoints:
-    paths: Collection[str]
+    logins: Collection[str] = ()
+    """The ways to log in, of `basic`, `bearer` and `certificate`."""
+    resources: Sequence[Resource] = ()
 
     async def document(self, request: Request) -> Response:
-        return JsonResponse(document(self.paths))
+        calls = {
+            each.path: {method: _needs(call) for method, call in each.endpoints.items()} for each in self.resources
+        }
+        return JsonResponse(document(calls, self.logins))
 
 
-def document(paths: Collection[str]) -> dict[str, Any]:
-    """The description of those of our paths that this application has."""
-    served = {path: item for path, item in PATHS.items() if path in paths}
+def _needs(endpoint: Endpoint) -> Needs:
+    return endpoint.needs if isinstance(endpoint, Guarded) else NOTHING
+
+
+def document(calls: Mapping[str, Mapping[str, Needs]], logins: Collection[str] = ()) -> dict[str, Any]:
+    """The description of those of our calls that this application has, by path and method, with what they need."""
+    served = {path: _item(item, calls[path], logins) for path, item in PATHS.items() if path in calls}
     used = {
         tag for item in served.values() for key, call in item.items() if key != "parameters" for tag in call["tags"]
     }
+    schemes = {name: scheme for name, scheme in _SCHEMES.items() if name in logins}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -57,5 +77,24 @@ def document(paths: Collection[str]) -> dict[str, Any]:
         "servers": [{"url": "/"}],
         "tags": [{"name": name, "description": text} for name, text in _TAGS.items() if name in used],
         "paths": served,
-        "components": {"schemas": SCHEMAS},
+        "components": {"schemas": SCHEMAS, **({"securitySchemes": schemes} if schemes else {})},
     }
+
+
+def _item(item: Json, needs: Mapping[str, Needs], logins: Collection[str]) -> Json:
+    """A path, with the role that each call needs and, where there are logins, how to log in."""
+    return {
+        key: call if key == "parameters" else _with_needs(call, needs.get(key.upper(), NOTHING), logins)
+        for key, call in item.items()
+    }
+
+
+def _with_needs(call: Json, needs: Needs, logins: Collection[str]) -> Json:
+    if needs.role is None:
+        return {**call, "security": []} if logins else call
+    made = {**call, "x-headgate-role": needs.role.word, "x-headgate-for-all-connectors": needs.everywhere}
+    if logins:
+        made["security"] = [{each: []} for each in logins]
+        refused = {str(status): failure(status) for status in (401, 403, 429)}
+        made["responses"] = dict(sorted({**call["responses"], **refused}.items()))
+    return made

@@ -9,13 +9,15 @@ Json = dict[str, Any]
 
 _ERRORS: Final = {
     400: "The request is wrong: malformed JSON, an unknown field, an invalid configuration, a connector not stopped.",
-    403: "Switched off in the worker's configuration.",
+    401: "Nobody has logged in, or not with what this worker knows.",
+    403: "Switched off in the worker's configuration, or the caller's role does not allow it.",
     404: "There is no such thing.",
     406: "The `Accept` header rules out JSON.",
     409: "It exists already, is being restarted already, or another request came in between.",
     413: "The body is larger than 10 MiB, or `headgate.rest.max.body.bytes`.",
     414: "Path and query are longer than `headgate.rest.max.url.bytes`.",
     415: "The body is not `application/json`.",
+    429: "Too many failed logins from this address: try again later.",
     431: "The headers are too many, or too large.",
     500: "The worker could not do it: the connector did not start, Kafka did not answer in time, or a defect.",
     503: "The worker is still starting up.",
@@ -62,7 +64,7 @@ def call(
     """One operation. Any may answer 414, 431, 500, 503, those with a body 400, 413, 415, those that write JSON 406."""
     failures = {*errors, 414, 431, 500, 503, *((406,) if negotiated else ()), *((400, 413, 415) if body else ())}
     failures -= set(success)
-    responses = {**success, **{status: _failure(status) for status in failures}}
+    responses = {**success, **{status: failure(status) for status in failures}}
     described: Json = {"tags": [tag], "operationId": operation, "summary": summary}
     if description is not None:
         described["description"] = description
@@ -74,7 +76,7 @@ def call(
     return described
 
 
-def _failure(status: int) -> Json:
+def failure(status: int) -> Json:
     return {"description": _ERRORS[status], "content": json_content(ref("Error"))}
 
 

@@ -24,7 +24,7 @@ from headgate.rest.root import METRICS_TYPE
 
 _HEALTHY: Final = {
     "status": "healthy", "message": "Worker has completed startup and is ready to handle requests.",
-    "kafka": {"reached": True, "since": "2026-11-17T08:00:00Z"},
+    "kafka": {"reached": True, "since": "2026-11-17T08:00:00Z"}, "warnings": [],
 }  # fmt: skip
 _WORKER: Final = {
     "version": "4.3.1", "commit": "unknown", "kafka_cluster_id": "4L6g3nShT-eMCtK--X86sw", "headgate_version": "0.1.0",

@@ -66,13 +66,14 @@ SCHEMAS: Final[Json] = {
         {"version": _TEXT, "commit": _TEXT, "kafka_cluster_id": _TEXT_OR_NULL, "headgate_version": _TEXT},
     ),
     "Health": _record(
-        "Whether the worker can handle requests.",
+        "Whether the worker can handle requests. `warnings` are sentences about what keeps it from nothing as yet.",
         {
             "status": {"enum": ["healthy", "starting", "unhealthy"]},
             "message": _TEXT,
             "kafka": _or_null(
                 _record("Whether a broker answered, and since when.", {"reached": _FLAG, "since": _TEXT})
             ),
+            "warnings": array_of(_TEXT),
         },
     ),
     "Fares": _record(

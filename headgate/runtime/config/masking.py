@@ -58,6 +58,18 @@ def masked_task(task: Config, connector: Config, plugins: Plugins) -> Config:
     return {key: MASKED if value in secrets else shown[key] for key, value in task.items()}
 
 
+def changes(
+    before: Mapping[str, str | None], after: Mapping[str, str | None], plugins: Plugins
+) -> dict[str, dict[str, str | None]]:
+    """Keys whose values differ, from what to what; a secret is seen to change, not what it is."""
+    shown = [{**each, **dict.fromkeys(literals(each, plugins), MASKED)} for each in (before, after)]
+    return {
+        key: {"from": shown[0].get(key), "to": shown[1].get(key)}
+        for key in dict.fromkeys([*before, *after])
+        if before.get(key) != after.get(key) and after.get(key) != MASKED
+    }
+
+
 def unmasked(sent: Mapping[str, str | None], stored: Config, plugins: Plugins) -> Mapping[str, str | None]:
     """With what is stored where a mask was sent. Raises BadRequest where nothing is, or where it would be seen: under
     another class, a key may be for everybody's eyes."""

@@ -49,9 +49,11 @@ def _problems(config: Config, plugins: Plugins, sandbox: Sandbox) -> Iterator[tu
             yield reach.key, problem
 
 
-def sandbox_of(worker: Config, plugins: Plugins, own: Iterable[str | Path] = ()) -> Sandbox:
+def sandbox_of(
+    worker: Config, plugins: Plugins, own: Iterable[str | Path] = (), logins: Iterable[str | Path] = ()
+) -> Sandbox:
     """Of a worker file, without variables. Raises ConfigError, also for config providers that reach beyond it."""
-    made = Sandbox.of(worker, plugins.folders, own)
+    made = Sandbox.of(worker, plugins.folders, own, logins)
     for alias in aliases(worker, "config.providers"):
         found = plugins.get(worker.get(f"config.providers.{alias}.class", ""), PluginKind.CONFIG_PROVIDER)
         prefix = f"config.providers.{alias}.param."

@@ -200,10 +200,15 @@ class WorkerConfig:
 
     @classmethod
     def parse(
-        cls, raw: Config, keys: ConfigDef = STANDALONE, plugins: Plugins | None = None, own: Iterable[Path] = ()
+        cls,
+        raw: Config,
+        keys: ConfigDef = STANDALONE,
+        plugins: Plugins | None = None,
+        own: Iterable[Path] = (),
+        logins: Iterable[str | Path] = (),
     ) -> WorkerConfig:
         """Raises ConfigError. Only classes that the file names are looked for among the `plugins`. `own` are files and
-        folders of the worker that its file does not name."""
+        folders of the worker that its file does not name, `logins` those that say who is let in."""
         parsed = keys.parse(raw)
         return cls(
             raw=dict(raw),
@@ -220,7 +225,7 @@ class WorkerConfig:
             group_id=parsed.get("group.id", ""),
             session_timeout_ms=parsed.get("session.timeout.ms"),
             signatures=Signatures.parse(parsed) if signatures.KEY_ALGORITHM in parsed else Signatures(),
-            sandbox=sandbox_of(raw, plugins or Plugins(()), own),
+            sandbox=sandbox_of(raw, plugins or Plugins(()), own, logins),
         )
 
     def prefixed(self, prefix: str) -> dict[str, str]:

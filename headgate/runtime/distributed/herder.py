@@ -51,7 +51,7 @@ from headgate.runtime.errors import (
 )
 from headgate.runtime.herder import Herder
 from headgate.runtime.herder_ports import HerderPorts
-from headgate.runtime.ports import PeerError, PeerRequest, Peers
+from headgate.runtime.ports import PeerError, Peers
 
 log = logging.getLogger(__name__)
 
@@ -362,8 +362,9 @@ class DistributedHerder(Herder):
 
     # --- among workers ------------------------------------------------------------------------------------------------
 
-    def check_signature(self, asked: PeerRequest, headers: Mapping[str, str]) -> None:
-        self._leader_client.check(asked, headers)
+    @property
+    def proofs(self) -> LeaderClient:
+        return self._leader_client
 
     async def set_level_everywhere(self, logger: str, level: str) -> bool:
         await self._writes.write(lambda: self._shared.put_logger_level(logger, level), "writing logger level to")

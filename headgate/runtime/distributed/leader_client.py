@@ -1,21 +1,24 @@
-"""LeaderClient: what this worker asks of the leader, with the signature that proves who asks (KIP-507)."""
+"""LeaderClient: what this worker asks of the leader and others, with the signature that proves who asks (KIP-507)."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from headgate.cluster.protocol import Protocol
 from headgate.model import Config
 from headgate.runtime.connector import in_thread
 from headgate.runtime.distributed.group import GroupMembership, SharedConfigs
-from headgate.runtime.distributed.signatures import Signatures, TakenOnce
+from headgate.runtime.distributed.signatures import ALGORITHM, WHOLE, Signatures, TakenOnce
 from headgate.runtime.errors import HerderError
 from headgate.runtime.ports import PeerError, PeerRequest, Peers, Signer
+
+log = logging.getLogger(__name__)
 
 _FAREWELL_S: Final = 3.0
 
@@ -30,13 +33,39 @@ class LeaderClient:
     _membership: Callable[[], GroupMembership]
     _taken: TakenOnce = field(default_factory=TakenOnce)
 
-    def check(self, asked: PeerRequest, headers: Mapping[str, str]) -> None:
-        """Of a request that only workers may make. Raises what `Signatures.verify` raises."""
-        if self._signatures.strict or self._membership().protocol is Protocol.SESSIONED:
-            now_ms = _now_ms()
-            once = self._signatures.verify(asked, headers, self._configs.state().session_key, now_ms)
-            if once is not None:
-                self._taken.take(once, now_ms)
+    def check(self, asked: PeerRequest, headers: Mapping[str, str]) -> bool:
+        """Of a request that only workers may make; whether it was signed. Raises what `Signatures.verify` raises."""
+        signed = self._signatures.strict or self._membership().protocol is Protocol.SESSIONED
+        if signed:
+            self._verify(self._signatures, asked, headers)
+        return signed
+
+    def sign(self, asked: PeerRequest) -> Mapping[str, str]:
+        """Headers for a request that is passed on; none in a group that does not sign. Apache's signature, over the
+        body alone, would be good for other requests too."""
+        try:
+            sign = self._signer()
+        except PeerError:
+            sign = None
+        made = {} if sign is None else sign(asked)
+        return {name: value for name, value in made.items() if name in (ALGORITHM, WHOLE)}
+
+    def vouches(self, asked: PeerRequest, headers: Mapping[str, str]) -> bool:
+        """Whether a worker has signed this just now."""
+        if self._membership().protocol is not Protocol.SESSIONED:
+            return False
+        try:
+            self._verify(replace(self._signatures, strict=True), asked, headers)
+        except HerderError as error:
+            log.warning("%s %s says for whom it was passed on, but not by a signature: %s", *asked[:2], error)
+            return False
+        return True
+
+    def _verify(self, signatures: Signatures, asked: PeerRequest, headers: Mapping[str, str]) -> None:
+        now_ms = _now_ms()
+        once = signatures.verify(asked, headers, self._configs.state().session_key, now_ms)
+        if once is not None:
+            self._taken.take(once, now_ms)
 
     def _signer(self) -> Signer | None:
         if self._membership().protocol is not Protocol.SESSIONED:

@@ -150,7 +150,8 @@ class Signatures:
 class TakenOnce:
     """Requests that were taken not long ago. May be used from any thread."""
 
-    _taken: set[str] = field(default_factory=set)
+    _taken: dict[str, None] = field(default_factory=dict)
+    """In the order in which they came."""
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, once: str, now_ms: int) -> None:
@@ -159,7 +160,10 @@ class TakenOnce:
         with self._guard:
             if once in self._taken:
                 raise InvalidSignature("Internal request was made before: it is not carried out twice.")
-            self._taken = {each for each in self._taken if _signed_at(each) >= now_ms - WINDOW_MS} | {once}
+            # Twice the window: who signed later may have come earlier, by as much as clocks differ.
+            while self._taken and _signed_at(first := next(iter(self._taken))) < now_ms - 2 * WINDOW_MS:
+                del self._taken[first]
+            self._taken[once] = None
 
 
 # --- checks of single keys --------------------------------------------------------------------------------------------
