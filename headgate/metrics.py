@@ -240,6 +240,17 @@ class ClientFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class AccessFigures:
+    """Of the REST API's door."""
+
+    certificate_ends: Mapping[str, float] = field(default_factory=dict)
+    """When those of https listeners expire, by their URLs, in Unix time."""
+    failed_logins: Mapping[str, int] = field(default_factory=dict)
+    """By the way that was tried."""
+    failed_audits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class JvmFigures:
     memory: Mapping[str, int]
     """Bytes in use, by area: `heap`, `nonheap`."""

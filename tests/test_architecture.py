@@ -36,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "runtime": {"api", "java", "sandbox", "cluster.work", "cluster.protocol", "cluster.leader", *EVERYBODY},
     "cluster": {"kafka", *EVERYBODY},
     "storage": {"kafka", "java", "producer", "runtime.view", "runtime.ports", *EVERYBODY},
-    "access": {"api", *EVERYBODY},
+    "access": {"api", "java", *EVERYBODY},
     "rest": {"access", "runtime", "api", *EVERYBODY},
     "dev": {"jars", "model"},
     "cli": {"*"},
@@ -56,7 +56,7 @@ OTHERS: dict[str, set[str]] = {
     "cluster": {"kafka", "confluent_kafka"},
     "storage": {"confluent_kafka"},
     "access": {"argon2", "bcrypt", "httpx2", "javaproperties", "joserfc", "orjson"},
-    "rest": {"starlette", "uvicorn", "h11", "httpx2", "orjson", "prometheus_client"},
+    "rest": {"starlette", "uvicorn", "h11", "cryptography", "httpx2", "orjson", "prometheus_client"},
     "dev": {"confluent_kafka", "javaproperties"},
     "cli": {"javaproperties"},
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from headgate.api.config import ConfigDef
+from headgate.cli.access import WorkerAccess
 from headgate.cli.open_files import raise_limit
 from headgate.cli.task_ports import task_ports
 from headgate.cli.version import commit
@@ -18,7 +19,7 @@ from headgate.jars.jars import SPARK_KAFKA, cache_folder, fetch
 from headgate.kafka.settings import ClientKind, translate
 from headgate.kafka.statistics import client_figures
 from headgate.log import Complaints
-from headgate.metrics import GroupFigures
+from headgate.metrics import AccessFigures, GroupFigures
 from headgate.rest.app import build_admin_app, build_app
 from headgate.rest.exposition import exposition
 from headgate.rest.loggers import Loggers
@@ -69,9 +70,11 @@ class AnyWorker:
         self.raw, self._secrets = resolve_worker(raw, self.plugins, keys.names)
         for warning in warnings(self.raw):
             log.warning("%s", warning)
-        self.config = WorkerConfig.parse(self.raw, keys, self.plugins, (cache_folder(), *own))
+        self._access = WorkerAccess(self.raw, keys)
+        self.config = WorkerConfig.parse(self.raw, keys, self.plugins, (cache_folder(), *own), self._access.files)
         self.settings = RestSettings.parse(self.raw, default_listeners=(default_listener,))
         self.server = Server(self.settings)
+        self._open_to_everybody = self.server.open_to_everybody(has_logins=self._access.logins is not None)
         self._groups = KafkaGroupOffsets()
         self._loggers = Loggers()
         self._require_converters()
@@ -108,15 +111,32 @@ class AnyWorker:
             metrics=self._metrics,
             commit=commit(),
             loggers=self._loggers,
+            warnings=self._warnings,
+            access=self._access.access,
         )
         self.herder.start()
-        self.server.start(app, build_admin_app(self.herder, self.settings, loggers=self._loggers))
+        access = self._access.access
+        self.server.start(app, build_admin_app(self.herder, self.settings, loggers=self._loggers, access=access))
         log.info("REST API answers after %.2f s", time.monotonic() - self._began)
+        if self._open_to_everybody is not None:
+            log.warning("%s", self._open_to_everybody)
         self.engine.start()
 
     def _metrics(self) -> bytes:
         figures = client_figures(), self.group_figures(), self.engine.jvm_figures()
-        return exposition(self.herder, self.runner.metrics, *figures)
+        logins, audit = self._access.logins, self._access.audit
+        access = AccessFigures(
+            self.server.certificate_ends, logins.failed if logins else {}, audit.failed if audit else 0
+        )
+        return exposition(self.herder, self.runner.metrics, *figures, access)
+
+    def _warnings(self) -> list[str]:
+        """What /health shows."""
+        return [
+            *([] if self._open_to_everybody is None else [self._open_to_everybody]),
+            *self.server.warnings(),
+            *self._access.warnings(),
+        ]
 
     def group_figures(self) -> GroupFigures | None:
         """None: this worker is alone."""
@@ -128,6 +148,7 @@ class AnyWorker:
         self.herder.shutdown()
         self.engine.stop()
         self._groups.close()
+        self._access.close()
         # Plugins that never come back do not keep the worker from its end.
         closing = threading.Thread(target=self._secrets.close, name="close-providers", daemon=True)
         closing.start()

@@ -64,11 +64,6 @@ def _run(raw: dict[str, str], ending: threading.Event, own: Sequence[Path]) -> i
     except (ConfigError, ListenerError, PluginNotFound, InternalTopicError, ClientConfigError) as error:
         return fail(str(error))
     worker.start()
-    if "listeners" not in raw:
-        log.warning(
-            "The REST API is open to everybody who can reach this machine, and asks nobody who they are;"
-            " set listeners to an address that only the right people can reach"
-        )
     try:
         while not ending.wait(0.2) and not worker.failed.is_set():
             pass

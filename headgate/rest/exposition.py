@@ -18,6 +18,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from headgate import __version__
 from headgate.metrics import (
+    AccessFigures,
     ClientFigures,
     GroupFigures,
     JvmFigures,
@@ -44,10 +45,11 @@ def exposition(
     clients: Iterable[ClientFigures] = (),
     group: GroupFigures | None = None,
     jvm: JvmFigures | None = None,
+    access: AccessFigures | None = None,
 ) -> bytes:
     """`group`: of a worker that is in one; `jvm`: that of Spark's driver, if it is there."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Snapshot(herder, dict(tasks), clients, group, jvm))
+    registry.register(_Snapshot(herder, dict(tasks), clients, group, jvm, access or AccessFigures()))
     ProcessCollector(registry=registry)
     return generate_latest(registry)
 
@@ -59,6 +61,7 @@ class _Snapshot:
     _clients: Iterable[ClientFigures]
     _group: GroupFigures | None
     _jvm: JvmFigures | None
+    _access: AccessFigures
 
     def collect(self) -> Iterator[Metric]:
         info = GaugeMetricFamily("kafka_connect_app_info", "The version of this worker", labels=["version"])
@@ -127,6 +130,17 @@ class _Snapshot:
         yield _plain("task_count", "Tasks on this worker", len(worker.tasks))
         yield from _starts("connector", worker.connector_starts)
         yield from _starts("task", worker.task_starts)
+        ends = _labelled(
+            "worker_tls_certificate_not_after_seconds", "When a listener's certificate expires, Unix time", "listener"
+        )
+        for url, end in self._access.certificate_ends.items():
+            ends.add_metric([url], end)
+        yield ends
+        failures = _labelled("worker_login_failures", "Logins that failed, by the way that was tried", "login")
+        for login, count in self._access.failed_logins.items():
+            failures.add_metric([login], count)
+        yield failures
+        yield _plain("audit_failures", "Audit records that were not written", self._access.failed_audits)
 
     def _of_tasks(self) -> Iterator[Metric]:
         families: dict[str, GaugeMetricFamily] = {}

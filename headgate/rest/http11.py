@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 import h11
@@ -19,6 +20,7 @@ from uvicorn.server import ServerState
 from headgate.rest.connections import Connection
 from headgate.rest.errors import error_response
 from headgate.rest.limits import RestLimits
+from headgate.rest.routing import CERTIFICATE
 
 _AUTHORITY: Final = re.compile(rb"https?://([^/]*)", re.IGNORECASE)
 _HEADERS: Final = "headers"
@@ -65,6 +67,9 @@ class Http11(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        tls = transport.get_extra_info("ssl_object")
+        if tls is not None and (certificate := tls.getpeercert()):
+            self.app = _certified(self.app, certificate)
         self._look()
 
     def data_received(self, data: bytes) -> None:
@@ -125,6 +130,16 @@ class Http11(H11Protocol):
             self._refuse(HTTPStatus.REQUEST_TIMEOUT, f"no end of the {what} within {self._patience[what]:g} s")
         else:
             self.transport.abort()
+
+
+def _certified(app: Any, certificate: Mapping[str, object]) -> Any:
+    """All requests of a connection are by whoever showed that."""
+
+    async def called(scope: Scope, receive: Receive, send: Send) -> None:
+        scope[CERTIFICATE] = certificate
+        await app(scope, receive, send)
+
+    return called
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,12 @@ import re
 import socket
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Final
+
+from headgate.rest.certificates import Certificate
+from headgate.rest.handshake import Handshake
 
 _URL: Final = re.compile(
     r"(?P<scheme>https?)://(?:\[(?P<v6>[0-9a-f:.%\w]+)\]|(?P<host>[^\s:/\[\]]*)):(?P<port>[0-9]{1,5})/?", re.IGNORECASE
@@ -50,17 +54,23 @@ class Tls:
     ca: str | None = None
     """Who signs the clients' certificates."""
     client_auth: ssl.VerifyMode = ssl.CERT_NONE
+    handshake: Handshake = field(default_factory=Handshake)
+
+    @property
+    def files(self) -> list[str]:
+        return [file for file in (self.certificate, self.key, self.ca) if file is not None]
 
     def context(self) -> ssl.SSLContext:
+        """Raises ListenerError."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
+            self.handshake.apply(context)
             # Without a password OpenSSL would ask for one on the terminal.
             context.load_cert_chain(self.certificate, self.key, self.password or "")
             if self.ca is not None:
                 context.load_verify_locations(self.ca)
         except OSError as error:
-            files = ", ".join(file for file in (self.certificate, self.key, self.ca) if file is not None)
-            raise ListenerError(f"Cannot use the PEM files of https ({files}): {error}") from error
+            raise ListenerError(f"Cannot use the PEM files of https ({', '.join(self.files)}): {error}") from error
         context.verify_mode = self.client_auth
         return context
 
@@ -71,11 +81,20 @@ class Bound:
 
     listener: Listener
     socket: socket.socket
-    tls: ssl.SSLContext | None
+    certificate: Certificate | None
+    """Of https."""
 
     @property
     def url(self) -> str:
         return str(self.listener)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether people who are not on this machine get in, and need no certificate for that."""
+        address = ip_address(self.socket.getsockname()[0].removeprefix("::ffff:"))
+        certificate = self.certificate
+        asks = certificate is not None and certificate.context().verify_mode is ssl.CERT_REQUIRED
+        return not (address.is_loopback or asks)
 
 
 def authority(host: str, port: int) -> str:
@@ -84,10 +103,12 @@ def authority(host: str, port: int) -> str:
 
 def bind_all(listeners: Sequence[Listener], tls: Tls | None, key: str = "listeners") -> list[Bound]:
     """All of them or none. Raises ListenerError."""
+    secure = next((each for each in listeners if each.scheme == "https"), None)
+    certificate = None if secure is None else _certificate(secure, tls, key)
     bound: list[Bound] = []
     try:
         for listener in listeners:
-            bound.append(_bind(listener, tls, key))
+            bound.append(_bind(listener, certificate if listener.scheme == "https" else None, key))
     except ListenerError:
         for each in bound:
             each.socket.close()
@@ -95,15 +116,16 @@ def bind_all(listeners: Sequence[Listener], tls: Tls | None, key: str = "listene
     return bound
 
 
-def _bind(listener: Listener, tls: Tls | None, key: str) -> Bound:
-    context = None
-    if listener.scheme == "https":
-        if tls is None:
-            raise ListenerError(
-                f"{listener} in {key} needs a certificate: set ssl.keystore.type=PEM and ssl.keystore.location to a PEM"
-                " file with the certificate chain and the private key"
-            )
-        context = tls.context()
+def _certificate(listener: Listener, tls: Tls | None, key: str) -> Certificate:
+    if tls is None:
+        raise ListenerError(
+            f"{listener} in {key} needs a certificate: set ssl.keystore.type=PEM and ssl.keystore.location to a PEM"
+            " file with the certificate chain and the private key"
+        )
+    return Certificate(key, tls.certificate, tls.files, tls.context)
+
+
+def _bind(listener: Listener, certificate: Certificate | None, key: str) -> Bound:
     try:
         opened = _open(listener)
     except OSError as error:
@@ -114,7 +136,7 @@ def _bind(listener: Listener, tls: Tls | None, key: str) -> Bound:
     # Head and body of an answer are sent one after the other. By Nagle's algorithm the body would wait until the client
     # acknowledges the head, 40 ms each time. asyncio sees to it only for sockets that know their protocol's number.
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return Bound(Listener(listener.scheme, listener.host, opened.getsockname()[1]), opened, context)
+    return Bound(Listener(listener.scheme, listener.host, opened.getsockname()[1]), opened, certificate)
 
 
 def _open(listener: Listener) -> socket.socket:

@@ -10,7 +10,7 @@ import httpx2
 
 from headgate.model import Config
 from headgate.rest.body import JSON, dumps
-from headgate.rest.client import ErrorBody, PeerTls, blocking_client, patience, reason
+from headgate.rest.client import BlockingClients, ErrorBody, PeerTls, patience, reason
 from headgate.rest.routing import encoded
 from headgate.runtime.ports import PeerError, PeerRequest, Signer
 
@@ -25,7 +25,7 @@ class HttpPeers:
 
     def __init__(self, tls: PeerTls | None = None) -> None:
         """Raises ConfigError, when the PEM files cannot be used."""
-        self._client = blocking_client(tls or PeerTls())
+        self._clients = BlockingClients(tls or PeerTls())
 
     def put_task_configs(self, url: str, connector: str, configs: Sequence[Config], sign: Signer | None) -> None:
         body = dumps([dict(config) for config in configs])
@@ -43,7 +43,7 @@ class HttpPeers:
             log.debug("The leader at %s cannot be told that a member leaves; it is not one of Headgate's", url)
 
     def close(self) -> None:
-        self._client.close()
+        self._clients.close()
 
     def _send(
         self,
@@ -59,12 +59,13 @@ class HttpPeers:
         # Who is not the leader shall say so: passed on, the request would arrive without its signature.
         params = {"forward": "false"}
         try:
-            request = self._client.build_request(
-                method, whole, params=params, headers=headers, content=body or None, timeout=timeout or patience()
-            )
-            if sign is not None:
-                request.headers.update(sign(PeerRequest(method, request.url.raw_path.decode(), body)))
-            answer = self._client.send(request)
+            with self._clients.lent() as client:
+                request = client.build_request(
+                    method, whole, params=params, headers=headers, content=body or None, timeout=timeout or patience()
+                )
+                if sign is not None:
+                    request.headers.update(sign(PeerRequest(method, request.url.raw_path.decode(), body)))
+                answer = client.send(request)
         except (httpx2.RequestError, httpx2.InvalidURL, RuntimeError) as error:  # the last one after `close`
             raise PeerError(f"{method} {whole} got no answer: {reason(error)}") from error
         if not answer.is_success:

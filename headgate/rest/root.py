@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +31,8 @@ class RootEndpoints:
     herder: Herder
     commit: str
     health_timeout: float
+    warnings: Callable[[], Sequence[str]] = tuple
+    """What is wrong, and keeps the worker from nothing."""
 
     async def describe(self, request: Request) -> Response:
         cluster = self.herder.kafka_cluster_id
@@ -55,7 +57,8 @@ class RootEndpoints:
         """A worker is healthy without Kafka, too; whether that was reached stands beside it."""
         kafka = self.herder.kafka
         reached = None if kafka is None else {"reached": kafka.reached, "since": at(kafka.since_ms)}
-        return JsonResponse({"status": status, "message": message, "kafka": reached}, code)
+        told = {"status": status, "message": message, "kafka": reached, "warnings": list(self.warnings())}
+        return JsonResponse(told, code)
 
 
 @dataclass(frozen=True, slots=True)

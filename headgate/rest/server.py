@@ -21,6 +21,7 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from headgate.log import Complaints
+from headgate.rest.certificates import Certificate
 from headgate.rest.connections import Connection, Connections
 from headgate.rest.http11 import Http11, Rfc9112
 from headgate.rest.limits import RestLimits
@@ -47,6 +48,8 @@ class Server:
         except Exception:
             _close(self._bound)
             raise
+        for remark in {tls.handshake.remark for tls in (settings.tls, settings.admin_tls) if tls is not None} - {None}:
+            log.warning("%s", remark)
         self._servers: list[_Uvicorn] = []
         self._thread: threading.Thread | None = None
         self._started = threading.Event()
@@ -72,6 +75,28 @@ class Server:
         _, host, port = self._advertised
         return f"{host}:{port}"
 
+    @property
+    def certificate_ends(self) -> dict[str, float]:
+        """Of each https listener: when its certificate expires, in seconds since 1970."""
+        ends = {bound.url: certificate.not_after for bound, certificate in self._certificates()}
+        return {url: end for url, end in ends.items() if end is not None}
+
+    def warnings(self) -> list[str]:
+        """About certificates; at start, and for as long as they hold."""
+        certificates = dict.fromkeys(certificate for _, certificate in self._certificates())
+        return [warning for certificate in certificates for warning in certificate.warnings()]
+
+    def open_to_everybody(self, has_logins: bool) -> str | None:
+        """A sentence about it, if it is so."""
+        urls = [each.url for each in (*self._bound, *self._admin) if each.is_open]
+        if has_logins or not urls:
+            return None
+        return (
+            f"The REST API at {', '.join(urls)} is open to everybody who can reach this machine, and asks nobody who"
+            " they are; set up logins (headgate.login keys), or set listeners to an address that only the right people"
+            " can reach"
+        )
+
     def start(self, app: ASGIApp, admin_app: ASGIApp | None = None) -> None:
         """Returns when requests are being answered. `admin_app` is for the admin listeners."""
         limits = self._settings.limits
@@ -88,6 +113,7 @@ class Server:
         if self._failure is not None:
             raise self._failure
         log.info("REST API listens on %s", ", ".join([*self.addresses, *self.admin_addresses]))
+        self.warnings()  # which the log is told, too
 
     def stop(self, timeout: float = 5.0) -> None:
         """Take no more connections, give running requests `timeout` seconds to end, then cut them off. May be repeated.
@@ -104,6 +130,10 @@ class Server:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def _certificates(self) -> list[tuple[Bound, Certificate]]:
+        bound = (*self._bound, *self._admin)
+        return [(each, each.certificate) for each in bound if each.certificate is not None]
 
     def _guarded(self, app: ASGIApp, bound: Bound) -> ASGIApp:
         return Rfc9112(SameOrigin.of(app, bound.socket.getsockname()[0], self._settings, self.advertised_url))
@@ -209,8 +239,9 @@ class _Uvicorn(uvicorn.Server):
 
     async def _greet(self, connection: Connection) -> None:
         """Up to where there is somebody to talk to."""
-        tls, seconds = self.bound.tls, self._limits.headers_s
+        certificate, seconds = self.bound.certificate, self._limits.headers_s
         try:
+            tls = None if certificate is None else certificate.context()
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: Http11(self.config, self.server_state, connection, self._limits),
                 connection.socket,

@@ -11,6 +11,7 @@ from typing import Final
 from headgate.api.config import ConfigDef
 from headgate.api.errors import ConfigError
 from headgate.rest.client import PeerTls
+from headgate.rest.handshake import Handshake
 from headgate.rest.headers import KEY as HEADERS
 from headgate.rest.headers import HeaderRule, parse_rules
 from headgate.rest.limits import RestLimits
@@ -103,6 +104,8 @@ class _Stores:
     """The `ssl.*` keys of one kind of listener."""
 
     keys: Mapping[str, str]
+    prefix: str
+    """What they have before their names."""
     needed: bool
     """Whether https depends on them. A store for the Kafka clients alone is none of our business."""
 
@@ -110,7 +113,19 @@ class _Stores:
     def below(cls, config: Mapping[str, str], prefix: str) -> _Stores:
         # As Kafka Connect: the prefixed keys if there is one of them, else the worker's own, never a mix.
         prefixed = {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
-        return cls(prefixed or config, bool(prefixed) or _has_https(config))
+        return cls(prefixed or config, prefix if prefixed else "", bool(prefixed) or _has_https(config))
+
+    def handshake(self) -> Handshake:
+        return Handshake.parse(self.keys, self.prefix) if self.needed else Handshake()
+
+    def client_auth(self) -> ssl.VerifyMode:
+        key, auth = f"{self.prefix}ssl.client.auth", (self.keys.get("ssl.client.auth") or "none").lower()
+        if auth not in _CLIENT_AUTH:
+            raise ConfigError.invalid(key, auth, f"String must be one of: {', '.join(_CLIENT_AUTH)}")
+        if auth != "none" and self.needed and self.pem("truststore") is None:
+            reason = f"Set {self.prefix}ssl.truststore.location to a PEM file of those who sign clients' certificates"
+            raise ConfigError.invalid(key, auth, reason)
+        return _CLIENT_AUTH[auth]
 
     def pem(self, store: str) -> str | None:
         """The file of the `keystore` or `truststore`."""
@@ -119,7 +134,7 @@ class _Stores:
             return location or None
         if self.needed:
             reason = "The REST API reads PEM files only; convert the store and set PEM"
-            raise ConfigError.invalid(f"ssl.{store}.type", kind, reason)
+            raise ConfigError.invalid(f"{self.prefix}ssl.{store}.type", kind, reason)
         return None
 
 
@@ -128,10 +143,13 @@ def _tls(config: Mapping[str, str], prefix: str) -> Tls | None:
     certificate = stores.pem("keystore")
     if certificate is None:
         return None
-    auth = (stores.keys.get("ssl.client.auth") or "none").lower()
-    if auth not in _CLIENT_AUTH:
-        raise ConfigError.invalid("ssl.client.auth", auth, f"String must be one of: {', '.join(_CLIENT_AUTH)}")
-    return Tls(certificate, None, stores.keys.get("ssl.key.password"), stores.pem("truststore"), _CLIENT_AUTH[auth])
+    return Tls(
+        certificate,
+        password=stores.keys.get("ssl.key.password"),
+        ca=stores.pem("truststore"),
+        client_auth=stores.client_auth(),
+        handshake=stores.handshake(),
+    )
 
 
 def _peer_tls(config: Mapping[str, str]) -> PeerTls:
@@ -142,6 +160,7 @@ def _peer_tls(config: Mapping[str, str]) -> PeerTls:
         password=stores.keys.get("ssl.key.password"),
         # Apache's switch: set to nothing, any host may show any certificate that the trust store vouches for.
         verify_host=bool(stores.keys.get("ssl.endpoint.identification.algorithm", "https").strip()),
+        handshake=stores.handshake(),
     )
 
 

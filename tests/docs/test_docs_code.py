@@ -179,7 +179,11 @@ WITHOUT_EFFECT = {"metrics.sample.window.ms", "metrics.num.samples"}
 
 
 def test_every_worker_key_is_described() -> None:
-    told = first_column(section(CONFIGURATION, "Worker keys that have effect"))
+    access = [key for part in ("Logins", "Rights", "Audit") for key in first_column(section(DOCS / "access.md", part))]
+    told = [
+        *first_column(section(CONFIGURATION, "Worker keys that have effect")),
+        *(key for key in access if "." in key),
+    ]
     assert sorted(told) == sorted(set(STANDALONE.names) - WITHOUT_EFFECT)
     ignored = section(CONFIGURATION, "Without effect")
     for key in WITHOUT_EFFECT:
@@ -214,8 +218,8 @@ def test_spark_defaults_are_those_of_the_code() -> None:
 def test_every_path_is_listed_with_its_methods() -> None:
     rows = re.findall(r"^\| `(/[^`]*)` \| ([^|]*) \|", section(DOCS / "rest.md", "Paths"), re.MULTILINE)
     told = {path: set(re.findall(r"\b(?:GET|PUT|POST|PATCH|DELETE)\b", methods)) for path, methods in rows}
-    herder = MagicMock()  # nobody asks it
-    routes = [*main_routes(herder, RestSettings(), ""), *admin_routes(herder, Loggers())]
+    nobody = MagicMock()
+    routes = [*main_routes(nobody, RestSettings(), "", nobody), *admin_routes(nobody, Loggers())]
     real = {route.path: set(route.endpoints) for route in routes}
     assert told == {**real, "/metrics": {"GET"}, "/openapi.json": {"GET"}}
 

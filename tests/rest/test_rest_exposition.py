@@ -11,6 +11,7 @@ from strimzi_dashboard import missing, samples
 from headgate.connectors.file_sink import FileStreamSinkConnector
 from headgate.connectors.file_source import FileStreamSourceConnector
 from headgate.metrics import (
+    AccessFigures,
     ClientFigures,
     GroupFigures,
     JvmFigures,
@@ -123,6 +124,19 @@ def test_a_connector_that_was_just_deleted_or_has_no_plugin_does_no_harm() -> No
     text = page(herder)
     assert values(text, "kafka_connect_connector_connector_class") == {("out", "FileStreamSink"): 1}
     assert values(text, "kafka_connect_connector_connector_version") == {("out", "undefined"): 1}
+
+
+def test_when_certificates_expire_is_told() -> None:
+    name = "kafka_connect_worker_tls_certificate_not_after_seconds"
+    assert values(page(Herder()), name) == {}
+    access = AccessFigures({"https://here:8443": 1_800_000_000.0})
+    assert values(page(Herder(), {}, (), None, None, access), name) == {("https://here:8443",): 1_800_000_000}
+
+
+def test_failed_logins_and_audits_are_counted() -> None:
+    text = page(Herder(), {}, (), None, None, AccessFigures(failed_logins={"basic": 3, "jwt": 0}, failed_audits=2))
+    assert values(text, "kafka_connect_worker_login_failures") == {("basic",): 3, ("jwt",): 0}
+    assert values(text, "kafka_connect_worker_audit_failures") == {(): 2}
 
 
 def test_clients_of_one_name_are_added_up() -> None:

@@ -7,6 +7,8 @@ from rest_fakes import FakeHerder
 from starlette.testclient import TestClient
 
 from headgate import __version__
+from headgate.rest.app import build_app
+from headgate.rest.settings import RestSettings
 from headgate.runtime.errors import RequestTimeout, ShuttingDown
 from headgate.runtime.herder import KafkaReach
 
@@ -38,6 +40,7 @@ def test_a_worker_is_healthy_when_its_herder_got_to_the_check_in_ten_seconds(
         "status": "healthy",
         "message": "Worker has completed startup and is ready to handle requests.",
         "kafka": KAFKA,
+        "warnings": [],
     }
     assert (herder.calls, herder.timeouts) == ([("noop",)], [10.0])
 
@@ -56,7 +59,7 @@ def test_a_worker_is_healthy_without_kafka_and_says_since_when_it_is_away(
 def test_a_worker_whose_topics_are_gone_is_unhealthy_and_says_why(client: TestClient, herder: FakeHerder) -> None:
     herder.trouble = lambda: "Topic connect-status was deleted."
     response = client.get("/health")
-    expected = {"status": "unhealthy", "message": "Topic connect-status was deleted.", "kafka": KAFKA}
+    expected = {"status": "unhealthy", "message": "Topic connect-status was deleted.", "kafka": KAFKA, "warnings": []}
     assert (response.status_code, response.json()) == (500, expected)
 
 
@@ -71,7 +74,7 @@ def test_a_herder_that_does_not_answer_is_unhealthy(
     text = "Worker was unable to handle this request and may be unable to handle other requests."
     assert (response.status_code, response.json()) == (
         500,
-        {"status": "unhealthy", "message": text + suffix, "kafka": KAFKA},
+        {"status": "unhealthy", "message": text + suffix, "kafka": KAFKA, "warnings": []},
     )
 
 
@@ -85,9 +88,18 @@ def test_a_starting_worker_says_so_at_once(
     response = client.get("/health")
     assert (response.status_code, response.json()) == (
         503,
-        {"status": "starting", "message": message, "kafka": KAFKA},
+        {"status": "starting", "message": message, "kafka": KAFKA, "warnings": []},
     )
     assert herder.calls == []
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_warnings_stand_beside_the_rest_and_change_nothing(herder: FakeHerder, ready: bool) -> None:
+    herder.ready = ready
+    app = build_app(herder.as_herder(), RestSettings(), warnings=lambda: ["The certificate expires."])
+    response = TestClient(app).get("/health")
+    assert response.status_code == (200 if ready else 503)
+    assert response.json()["warnings"] == ["The certificate expires."]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from starlette.datastructures import MutableHeaders
 
 from headgate.api.errors import ConfigError
 from headgate.rest.client import PeerTls
+from headgate.rest.handshake import Handshake
 from headgate.rest.headers import Action, HeaderRule, parse_rules
 from headgate.rest.limits import RestLimits
 from headgate.rest.listeners import Listener, ListenerError, Tls
@@ -153,6 +154,87 @@ def test_stores_that_are_not_pem_are_refused_where_https_needs_them(config: dict
 )
 def test_other_workers_are_asked_with_the_keys_of_the_main_listeners(config: dict[str, str], tls: PeerTls) -> None:
     assert RestSettings.parse(config).peer_tls == tls
+
+
+@pytest.mark.parametrize("auth", ["requested", "required"])
+@pytest.mark.parametrize("prefix", ["", "listeners.https.", "admin.listeners.https."])
+def test_clients_certificates_need_somebody_who_signs_them(auth: str, prefix: str) -> None:
+    config = {prefix + key: value for key, value in {**PEM, "ssl.client.auth": auth}.items()}
+    expected = (
+        rf"{auth} for configuration {prefix}ssl\.client\.auth: Set {prefix}ssl\.truststore\.location to a PEM file"
+    )
+    with pytest.raises(ConfigError, match=expected):
+        RestSettings.parse({"listeners": "https://:1", **config})
+
+
+TLS_1_2, TLS_1_3 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
+ALL_OF_1_3 = "TLS_AES_256_GCM_SHA384,TLS_CHACHA20_POLY1305_SHA256,TLS_AES_128_GCM_SHA256"
+
+
+@pytest.mark.parametrize(
+    ("protocols", "suites", "expected"),
+    [
+        ("", "", Handshake()),
+        ("TLSv1.3,TLSv1.2", "", Handshake()),
+        ("TLSv1.2", "", Handshake(TLS_1_2, TLS_1_2)),
+        ("TLSv1.3", "", Handshake(TLS_1_3, TLS_1_3)),
+        (
+            "TLSv1.2",
+            "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_DHE_RSA_WITH_AES_256_GCM_SHA384",
+            Handshake(TLS_1_2, TLS_1_2, "ECDHE-RSA-AES128-GCM-SHA256:DHE-RSA-AES256-GCM-SHA384"),
+        ),
+        (
+            "TLSv1.2",
+            "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+            Handshake(TLS_1_2, TLS_1_2, "ECDHE-ECDSA-CHACHA20-POLY1305"),
+        ),
+        (
+            "TLSv1.2",
+            "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA384,TLS_RSA_WITH_AES_128_CBC_SHA",
+            Handshake(TLS_1_2, TLS_1_2, "ECDHE-RSA-AES256-SHA384:AES128-SHA"),
+        ),
+        ("TLSv1.2", "ECDHE+AESGCM:!AES128", Handshake(TLS_1_2, TLS_1_2, "ECDHE+AESGCM:!AES128")),
+        ("", ALL_OF_1_3, Handshake(TLS_1_3, TLS_1_3)),
+        (
+            "",
+            f"{ALL_OF_1_3},TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+            Handshake(ciphers="ECDHE-RSA-AES128-GCM-SHA256"),
+        ),
+    ],
+)
+@pytest.mark.parametrize("prefix", ["", "listeners.https."])
+def test_versions_and_cipher_suites_are_chosen_by_kafkas_keys(
+    prefix: str, protocols: str, suites: str, expected: Handshake
+) -> None:
+    keys = {**PEM, "ssl.enabled.protocols": protocols, "ssl.cipher.suites": suites}
+    found = RestSettings.parse({"listeners": "https://:1", **{prefix + key: value for key, value in keys.items()}})
+    assert found.tls == Tls("/k.pem", handshake=expected)
+    assert found.peer_tls == PeerTls(certificate="/k.pem", handshake=expected)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        (
+            "enabled.protocols",
+            "TLSv1.2,TLSv1.1",
+            "TLSv1.1 .*: The REST API speaks TLSv1.2 and TLSv1.3, and nothing older",
+        ),
+        ("cipher.suites", "TLS_RSA_WITH_RC4_128_MD5", "TLS_RSA_WITH_RC4_128_MD5 .* no such cipher suite"),
+        ("cipher.suites", "ECDHE-RSA-AES128-GCM-SHA256:NONSENSE", "NONSENSE .* no such cipher suite"),
+    ],
+)
+def test_what_is_too_old_or_unknown_is_refused_where_https_needs_it(key: str, value: str, reason: str) -> None:
+    config = {**PEM, f"ssl.{key}": value}
+    with pytest.raises(ConfigError, match=reason):
+        RestSettings.parse({"listeners": "https://:1", **config})
+    assert RestSettings.parse(config).tls == Tls("/k.pem")  # it is for Kafka clients
+
+
+def test_suites_of_tls_1_3_alone_need_it() -> None:
+    config = {**PEM, "ssl.enabled.protocols": "TLSv1.2", "ssl.cipher.suites": ALL_OF_1_3}
+    with pytest.raises(ConfigError, match=r"All of these need TLSv1\.3 in ssl\.enabled\.protocols"):
+        RestSettings.parse({"listeners": "https://:1", **config})
 
 
 def test_a_trust_store_that_is_not_pem_is_refused_where_https_needs_it() -> None:
