@@ -138,6 +138,8 @@ class TestWorkerFile:
             ({"heartbeat.interval.ms": "10000"}, "heartbeat.interval.ms must be less than session.timeout.ms"),
             ({"inter.worker.signature.algorithm": "HmacSHA512"}, "inter.worker.signature.algorithm"),
             ({"config.providers": "v"}, 'Missing required configuration "config.providers.v.class"'),
+            ({"rest.extension.classes": "com.acme.Kerberos"}, "headgate.ignore.rest.extensions=true starts the worker"),
+            ({"rest.extension.classes": "BasicAuthSecurityRestExtension"}, "java.security.auth.login.config"),
         ],
     )
     def test_what_a_headgate_worker_would_not_start_with_is_a_problem(

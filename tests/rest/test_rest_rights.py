@@ -3,60 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from named_logins import RIGHTS, NamedLogins
 from rest_fakes import FakeHerder
 from starlette.testclient import TestClient
 
 from headgate.access.audit import Audit
-from headgate.access.logins import LoginFailed, LoginRequired, Logins
-from headgate.access.principal import Principal
+from headgate.access.logins import Logins
 from headgate.access.rights import Rights, Role
 from headgate.rest.access import Access
 from headgate.rest.app import build_app
 from headgate.rest.guard import NOTHING, SIGNED, Guarded
 from headgate.rest.routing import Resource
 from headgate.rest.settings import RestSettings
-
-RIGHTS = Rights.parse("""
-    [[grant]]
-    to = "viewer"
-    role = "viewer"
-    [[grant]]
-    to = "operator"
-    role = "operator"
-    [[grant]]
-    to = "editor"
-    role = "editor"
-    [[grant]]
-    to = "admin"
-    role = "admin"
-    [[grant]]
-    to = "orders"
-    role = "admin"
-    connectors = "orders-*"
-    [[grant]]
-    to = "sources"
-    role = "editor"
-    plugins = "acme.Source"
-""")
-
-
-class NamedLogins:
-    """Whoever says a name in place of credentials is who he says he is."""
-
-    ways = ("basic",)
-
-    async def who(self, authorization: str | None, certificate: Mapping[str, Any] | None, address: str) -> Principal:
-        if authorization is None:
-            raise LoginRequired(("Basic",))
-        if authorization == "wrong":
-            raise LoginFailed(("Basic",))
-        return Principal(authorization, "basic")
-
 
 Client = Callable[..., TestClient]
 

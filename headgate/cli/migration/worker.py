@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from headgate.access.logins import Logins
 from headgate.api.errors import ConfigError
 from headgate.cli.migration.findings import Problem, WorkerFinding
 from headgate.cli.migration.hiding import hide_secrets, shown, without
@@ -85,6 +87,7 @@ def check_worker(raw: Config, plugins: Plugins) -> CheckedWorker:
     config = _config(usable, plugins, problems)
     without_effect = {key: why for key in raw if (why := _without_effect(key))} | _clients(config, problems)
     _rest(usable, problems)
+    _logins(usable, problems)
     _group(usable, problems)
     unknown = {told.partition(" (")[0]: told for told in unknown_keys(raw, DISTRIBUTED)}
     finding = WorkerFinding(
@@ -189,6 +192,16 @@ def _rest(usable: Config, problems: list[Problem]) -> None:
         RestSettings.parse(usable)
     except (ConfigError, ListenerError) as error:
         problems.append(Problem(shown(str(error)), "Change this key of the REST API in the worker file."))
+
+
+def _logins(usable: Config, problems: list[Problem]) -> None:
+    try:
+        logins = Logins.of(DISTRIBUTED.parse(usable), os.environ)
+    except ConfigError as error:
+        problems.append(Problem(shown(str(error)), "A worker does not start like that: docs/access.md has the logins."))
+    else:
+        if logins is not None:
+            logins.close()
 
 
 def _group(usable: Config, problems: list[Problem]) -> None:
