@@ -31,9 +31,9 @@ class WorkerAccess:
     def __init__(self, raw: Config, keys: ConfigDef, environ: Mapping[str, str] = os.environ) -> None:
         parsed = keys.parse(raw)
         self.logins = Logins.of(parsed, environ)
-        self._rights = WatchedFile(_RIGHTS, parsed[_RIGHTS], Rights.parse) if parsed[_RIGHTS] else None
-        if self._rights is not None and self.logins is None:
+        if parsed[_RIGHTS] and self.logins is None:
             raise ConfigError.invalid(_RIGHTS, parsed[_RIGHTS], "Rights are for those who log in: set headgate.login.*")
+        self._rights = WatchedFile(_RIGHTS, parsed[_RIGHTS], Rights.parse) if parsed[_RIGHTS] else None
         self._sender: Sender | None = None
         self._topic: str | None = parsed[_TOPIC]
         if self._topic:

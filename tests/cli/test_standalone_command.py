@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from harness import Client, await_, lines, sink_config, source_config
 
@@ -217,6 +218,39 @@ def test_a_broker_that_is_not_there_is_named_at_once(start: Callable[..., Proces
     assert process.end() == 0
 
 
+@pytest.mark.spark
+def test_apaches_basic_auth_asks_for_its_passwords(
+    start: Callable[..., Process], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extension = "org.apache.kafka.connect.rest.basic.auth.extension"
+    jaas, users, out = (tmp_path / name for name in ("jaas.conf", "users.properties", "out.txt"))
+    users.write_text("alice=wonder\n")
+    jaas.write_text(f'KafkaConnect {{ {extension}.PropertyFileLoginModule required file="{users}"; }};')
+    monkeypatch.setenv("KAFKA_OPTS", f"-Xmx1g -Djava.security.auth.login.config={jaas}")
+    (tmp_path / "worker.properties").write_text(
+        f"{RIGHT}rest.extension.classes={extension}.BasicAuthSecurityRestExtension\n"
+        f"headgate.audit.file={tmp_path / 'audit'}\n"
+    )
+    process = start("worker.properties")
+    client = process.client()
+    assert client.call("GET", "/health", 200)["warnings"] == []
+    client.call("GET", "/connectors", 401)
+    client.call("GET", "/connectors", 401, auth=("alice", "wrong"))
+    client.http.auth = httpx2.BasicAuth("alice", "wonder")
+    assert client.call("GET", "/connectors", 200) == []
+    stolen = client.create("thief", {**source_config(users, "t"), "tasks.max": "1"}, 400)
+    assert "is for the worker alone: it says who is let in" in stolen["message"]
+    assert "for the worker alone" in client.create("thief", sink_config(tmp_path / "audit", "t"), 400)["message"]
+    client.create("sink", sink_config(out, "t"))
+    audited = [json.loads(line) for line in (tmp_path / "audit").read_text().splitlines()]
+    assert [(each["principal"], each["status"]) for each in audited] == [
+        (None, 401), (None, 401), ("alice", 400), ("alice", 400), ("alice", 201),
+    ]  # fmt: skip
+    assert 'kafka_connect_worker_login_failures{login="basic"} 1.0' in client.http.get("/metrics").text
+    assert process.end() == 0
+    assert "wonder" not in process.text
+
+
 @pytest.mark.broker
 def test_a_typo_in_the_worker_file_is_named(start: Callable[..., Process], worker_file: Path) -> None:
     worker_file.write_text(worker_file.read_text() + "offset.flush.intervall.ms=5\n")
@@ -234,6 +268,10 @@ def test_a_typo_in_the_worker_file_is_named(start: Callable[..., Process], worke
         (("interval.ms=60000", "interval.ms=soon"), "Not a number of type LONG"),
         (("listeners=http://", "listeners=ftp://"), "ftp://"),
         (("offset.storage.file.filename=", "offset.storage.file.filename=/proc/none/"), "/proc/none/"),
+        (("listeners=", "headgate.require.login=true\nlisteners="), "There is no login: set one of headgate.login."),
+        (("listeners=", "rest.extension.classes=a.Kerberos\nlisteners="), "headgate.ignore.rest.extensions=true"),
+        (("listeners=", "headgate.rights.file=rights.toml\nlisteners="), "Rights are for those who log in"),
+        (("listeners=", "headgate.audit.file=/proc/none/a\nlisteners="), "It cannot be written"),
     ],
 )
 def test_a_wrong_worker_file_is_one_sentence_and_exit_2(
