@@ -8,7 +8,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart cluster test clusters pure pure-pipeline pure-runtime pure-tasks pure-others check format bench bench-producer bench-burst bench-exactly-once torture docs pins bom audit clean
+.PHONY: help setup quickstart cluster test clusters pure pure-pipeline pure-runtime pure-tasks pure-others check format bench bench-producer bench-burst bench-exactly-once torture soak docs pins bom audit clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -88,6 +88,10 @@ bench-exactly-once: setup  ## exactly-once lines per second, beside Apache Kafka
 torture: setup  ## breaks a cluster for 15 minutes while it delivers exactly once; ARGS="--seconds 60 --faults 8" is shorter
 	@echo "==> torture: kills, restarts, time-outs, rebalances; then every line is counted"
 	PYTHONPATH=tests/distributed $(BIN)/python tests/torture/run.py $(ARGS)
+
+soak: setup  ## 200 connectors, all faults and bad clients for 30 minutes; ARGS="--seconds 300 --connectors 60" is shorter
+	@echo "==> soak: all that may fail fails in turn; then records are counted, and memory, threads and files compared"
+	PYTHONPATH=tests/distributed:tests/cluster:tests/end_to_end:tests/torture:bench $(BIN)/python -m tests.soak.run $(ARGS)
 
 docs: setup  ## regenerate the parts of docs/ that are made from code
 	@echo "==> docs: diagrams from the state tables, the map from the modules"

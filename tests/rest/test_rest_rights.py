@@ -20,6 +20,7 @@ from headgate.rest.app import build_app
 from headgate.rest.guard import NOTHING, SIGNED, Guarded
 from headgate.rest.routing import Resource
 from headgate.rest.settings import RestSettings
+from headgate.runtime.ports import PeerRequest
 
 Client = Callable[..., TestClient]
 
@@ -198,6 +199,39 @@ def test_secrets_are_for_admins(as_user: Client, herder: FakeHerder) -> None:
         assert client.get("/connectors/stock/config").json()["database.password"] == "${masked}"
         assert "hunter2" not in client.get("/connectors?expand=info").text
         assert "hunter2" not in client.get("/connectors/stock/tasks").text
+
+
+# --- what another worker tells ----------------------------------------------------------------------------------------
+
+
+def passed_on(herder: FakeHerder, caller: str, path: str) -> dict[str, str]:
+    asked = PeerRequest("PUT", path, f"{caller}\nr-1\n".encode())
+    return {"X-Headgate-Caller": caller, "X-Request-Id": "r-1", **herder.sign(asked)}
+
+
+def test_whom_another_worker_vouches_for_need_not_log_in_again(as_user: Client, herder: FakeHerder) -> None:
+    client, path = as_user(None), "/connectors/stock/pause?forward=false"
+    assert client.put(path, headers=passed_on(herder, '["operator", "jwt", []]', path)).status_code == 202
+    assert client.put(path, headers=passed_on(herder, '["viewer", "jwt", []]', path)).status_code == 403
+    other = passed_on(herder, '["operator", "jwt", []]', "/connectors/stock/resume")
+    assert client.put(path, headers=other).status_code == 401, "the proof is for another request"
+    forged = {**passed_on(herder, '["viewer", "jwt", []]', path), "X-Headgate-Caller": '["admin", "jwt", []]'}
+    assert client.put(path, headers=forged).status_code == 401
+
+
+def test_a_worker_that_asks_nobody_vouches_for_nobody(as_user: Client, herder: FakeHerder) -> None:
+    path = "/connectors/stock/pause"
+    headers = passed_on(herder, '["anybody", "none", []]', path)
+    assert as_user(None, None).put(path, headers=headers).status_code == 401
+    assert as_user("operator").put(path, headers=headers).status_code == 202
+
+
+def test_what_was_passed_on_is_written_down_where_it_was_asked(
+    as_user: Client, herder: FakeHerder, tmp_path: Path
+) -> None:
+    path = "/connectors/stock/pause"
+    as_user(None).put(path, headers=passed_on(herder, '["operator", "jwt", []]', path))
+    assert not (tmp_path / "audit").exists()
 
 
 # --- what is written down ---------------------------------------------------------------------------------------------
