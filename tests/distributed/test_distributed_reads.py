@@ -91,6 +91,7 @@ def test_healthy_workers_say_so(three: Cluster) -> None:
         assert found == {
             "status": "healthy",
             "message": "Worker has completed startup and is ready to handle requests.",
+            "warnings": [],
         }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -17,9 +18,17 @@ GIVES_UP_S: Final = SESSION_S + GRACE_S + 10
 
 
 @pytest.fixture
-def expected(lab: Lab, flow: Flow, seen: Sightings, name: str, topic: str) -> dict[str, int]:
-    """Every worker has work, also the one behind the line."""
+def flow(lab: Lab, tmp_path: Path, name: str, topic: str) -> Flow:
+    """Comes after three witnesses, so that each worker has one of them, also the one behind the line."""
     lab.workers[0].create(name, witness_config(topic, 3))
+    lab.await_whole({name: 3})
+    made = Flow(tmp_path, name)
+    made.create(lab.workers[0])
+    return made
+
+
+@pytest.fixture
+def expected(lab: Lab, flow: Flow, seen: Sightings, name: str) -> dict[str, int]:
     made = {**flow.expected, name: 3}
     lab.await_whole(made)
     await_(lambda: seen.tasks_since(0) == {0, 1, 2}, "all witnesses")
