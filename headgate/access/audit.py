@@ -59,7 +59,7 @@ class AuditRecord:
             "path": self.path,
             "connector": self.connector,
             "change": self.change,
-            "outcome": "refused" if self.status in (401, 403, 429) else "failed" if self.status >= 400 else "done",
+            "outcome": "refused" if self.status in (401, 403, 421, 429) else "failed" if self.status >= 400 else "done",
             "status": self.status,
             "error": self.error,
             "ms": self.ms,

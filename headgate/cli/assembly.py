@@ -116,7 +116,8 @@ class AnyWorker:
         )
         self.herder.start()
         access = self._access.access
-        self.server.start(app, build_admin_app(self.herder, self.settings, loggers=self._loggers, access=access))
+        admin_app = build_admin_app(self.herder, self.settings, loggers=self._loggers, access=access)
+        self.server.start(app, admin_app, access.audit)
         log.info("REST API answers after %.2f s", time.monotonic() - self._began)
         if self._open_to_everybody is not None:
             log.warning("%s", self._open_to_everybody)

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 _METHODS: Final = ("POST", "PUT", "PATCH", "DELETE")
 _SHOWN: Final = ("includeTasks", "onlyFailed", "scope")
 """Parameters that make another command of it. Others, and all bodies, may hold secrets."""
-_REFUSED: Final = (401, 403, 429)
+_REFUSED: Final = (401, 403, 421, 429)
 _CHANGE: Final = "headgate.change"
 
 

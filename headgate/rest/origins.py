@@ -16,6 +16,7 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from headgate.access.audit import Audit
 from headgate.rest.commands import Commands
 from headgate.rest.errors import error_response
 from headgate.rest.routing import BASE
@@ -48,15 +49,18 @@ class SameOrigin:
     """Whether it answers to no others."""
     allowed: Callable[[str, str], bool]
     """Whether pages of this origin may use this method."""
+    audit: Audit | None = None
 
     @classmethod
-    def of(cls, app: ASGIApp, address: str, settings: RestSettings, advertised: str) -> SameOrigin:
+    def of(
+        cls, app: ASGIApp, address: str, settings: RestSettings, advertised: str, audit: Audit | None = None
+    ) -> SameOrigin:
         """`address`: where the listener is bound."""
         hosts = [each.lower().strip("[]") for each in settings.allowed_hosts]
         scheme, _, own = advertised.rstrip("/").partition("://")
         known = _place(own, scheme)
         names = frozenset([*hosts, *(known[:1] if known else ())])
-        return cls(app, advertised.rstrip("/"), names, bool(hosts) or _is_loopback(address), settings.allows)
+        return cls(app, advertised.rstrip("/"), names, bool(hosts) or _is_loopback(address), settings.allows, audit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
@@ -70,7 +74,7 @@ class SameOrigin:
         elif scope["method"] not in _HARMLESS and self._is_foreign(scope["method"], headers, checked):
             refusal = 403, _FORBIDDEN.format(headers.get("origin", "another site"))
         if refusal is not None:
-            await Commands(error_response(*refusal))(scope, receive, send)
+            await Commands(error_response(*refusal), self.audit)(scope, receive, send)
             return
         scope[BASE] = self.advertised if checked is None else f"{scope['scheme']}://{checked}"
         await self.app(scope, receive, send)

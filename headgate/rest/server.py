@@ -20,6 +20,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
+from headgate.access.audit import Audit
 from headgate.log import Complaints
 from headgate.rest.certificates import Certificate
 from headgate.rest.connections import Connection, Connections
@@ -97,8 +98,10 @@ class Server:
             " can reach"
         )
 
-    def start(self, app: ASGIApp, admin_app: ASGIApp | None = None) -> None:
-        """Returns when requests are being answered. `admin_app` is for the admin listeners."""
+    def start(self, app: ASGIApp, admin_app: ASGIApp | None = None, audit: Audit | None = None) -> None:
+        """Returns when requests are being answered. `admin_app` is for the admin listeners. What is refused before it
+        gets to an application is written down in `audit`, too."""
+        self._audit = audit
         limits = self._settings.limits
         # Whoever asks must not take the files that tasks need.
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -136,7 +139,8 @@ class Server:
         return [(each, each.certificate) for each in bound if each.certificate is not None]
 
     def _guarded(self, app: ASGIApp, bound: Bound) -> ASGIApp:
-        return Rfc9112(SameOrigin.of(app, bound.socket.getsockname()[0], self._settings, self.advertised_url))
+        address = bound.socket.getsockname()[0]
+        return Rfc9112(SameOrigin.of(app, address, self._settings, self.advertised_url, self._audit))
 
     def _run(self) -> None:
         try:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import httpx2
 import pytest
+from rest_fakes import FakeHerder
 from wire import Wire
 from workers import LOCAL, Worker, worker
 
+from headgate.access.audit import Audit
+from headgate.rest.app import build_app
 from headgate.rest.listeners import Listener
+from headgate.rest.server import Server
 from headgate.rest.settings import RestSettings
 
 pytestmark = pytest.mark.process
@@ -145,6 +151,16 @@ def test_what_is_refused_is_in_the_log(served: ServedWith, caplog: pytest.LogCap
     ask(served(LOCAL), "POST", "/connectors", BODY, host="evil.example")
     said = [record.getMessage().rpartition(" in ")[0] for record in caplog.records]
     assert said == ["127.0.0.1: POST /connectors: 403", "127.0.0.1: POST /connectors: 421"]
+
+
+def test_and_in_the_audit(tmp_path: Path) -> None:
+    herder, settings = FakeHerder("a"), RestSettings(listeners=(LOCAL,))
+    with Server(settings) as server:
+        server.start(build_app(herder.as_herder(), settings), audit=Audit(str(tmp_path / "audit")))
+        ask(Worker(herder, server), "POST", "/connectors", BODY, origin="http://evil.example")
+    told = json.loads((tmp_path / "audit").read_text())
+    assert (told["principal"], told["outcome"], told["status"]) == (None, "refused", 403)
+    assert "a page of http://evil.example" in told["error"]
 
 
 # --- names ------------------------------------------------------------------------------------------------------------
