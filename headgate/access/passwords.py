@@ -7,7 +7,7 @@ import logging
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import argon2
 import bcrypt
@@ -40,23 +40,8 @@ class Passwords(Protocol):
     def files(self) -> Sequence[str]: ...
 
 
-class Htpasswd:
-    """Lines `user:hash`, with hashes by bcrypt and argon2; `#` begins a comment line."""
-
-    def __init__(self, key: str, path: str) -> None:
-        """Raises ConfigError."""
-        self._file = WatchedFile(key, path, _parse)
-
-    def problem(self, user: str, password: str) -> str | None:
-        hashes = self._file.read()
-        if not hashes:
-            return UNKNOWN
-        # An unknown user costs as much as one of the known, always the same one.
-        hashed = hashes.get(user) or list(hashes.values())[hash(user) % len(hashes)]
-        right = _is_right(hashed, password)
-        if user not in hashes:
-            return UNKNOWN
-        return None if right else WRONG
+class _OfFile:
+    _file: WatchedFile[Any]
 
     @property
     def version(self) -> int:
@@ -65,6 +50,25 @@ class Htpasswd:
     @property
     def files(self) -> Sequence[str]:
         return [self._file.path]
+
+
+class Htpasswd(_OfFile):
+    """Lines `user:hash`, with hashes by bcrypt and argon2; `#` begins a comment line."""
+
+    def __init__(self, key: str, path: str) -> None:
+        """Raises ConfigError."""
+        self._file = WatchedFile(key, path, _parse)
+
+    def problem(self, user: str, password: str) -> str | None:
+        hashes: Mapping[str, str] = self._file.read()
+        if not hashes:
+            return UNKNOWN
+        # An unknown user costs as much as one of the known, always the same one.
+        hashed = hashes.get(user) or list(hashes.values())[hash(user) % len(hashes)]
+        right = _is_right(hashed, password)
+        if user not in hashes:
+            return UNKNOWN
+        return None if right else WRONG
 
 
 def _parse(text: str) -> Mapping[str, str]:
@@ -108,7 +112,7 @@ def _is_right(hashed: str, password: str) -> bool:
         return False
 
 
-class PropertyFile:
+class PropertyFile(_OfFile):
     """Lines `user=password`, as Apache's PropertyFileLoginModule reads them. It lets everybody in when there is no line
     at all; here, that lets nobody in."""
 
@@ -117,19 +121,11 @@ class PropertyFile:
         self._file = WatchedFile(key, path, _digests, encoding="latin-1", secret=True)
 
     def problem(self, user: str, password: str) -> str | None:
-        digests = self._file.read()
+        digests: Mapping[str, bytes] = self._file.read()
         right = hmac.compare_digest(digests.get(user, b""), _digest(password))
         if user not in digests:
             return UNKNOWN
         return None if right else WRONG
-
-    @property
-    def version(self) -> int:
-        return self._file.version
-
-    @property
-    def files(self) -> Sequence[str]:
-        return [self._file.path]
 
 
 def _digests(text: str) -> Mapping[str, bytes]:
