@@ -60,6 +60,9 @@ class Http11(H11Protocol):
             begin = h11.Response(status_code=status, headers=headers, reason=status.phrase.encode())
             for event in (begin, h11.Data(data=bytes(told.body)), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
+        if self.cycle is not None:  # whoever is at work for this client has nobody to answer to any more
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
         self.transport.close()
         self._look()
 

@@ -214,3 +214,12 @@ def test_a_body_that_breaks_after_its_answer_gets_no_second_one(wire: Wire, capl
     wire.send(b"nonsense\r\n")
     assert wire.ended()
     assert caplog.messages == ["Invalid HTTP request received."]
+
+
+def test_a_body_that_breaks_before_its_answer_gets_one_answer(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
+    """All of it in one packet: the endpoint refuses the type, and would answer when h11 already has."""
+    head = b"PUT /connectors/a/config HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
+    status, body = wire.asked(head + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n")
+    assert (status, json.loads(body)["error_code"]) == (400, 400)
+    assert wire.ended()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
