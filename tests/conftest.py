@@ -6,6 +6,7 @@ import gc
 import itertools
 import os
 import resource
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +25,10 @@ settings.load_profile("steady")
 
 # The JVMs of tests live for seconds or minutes: Java's second compiler would cost more time than it saves.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+
+# What a shell starts in the background ignores Ctrl-C, and so would all processes that tests start and end by it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _numbers = itertools.count(1)
 
