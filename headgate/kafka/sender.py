@@ -47,9 +47,10 @@ class Sender:
             "error_cb": lambda error: complaints.say(error.str()),
             "allow.auto.create.topics": creates_topics,
         }
-        self._producer = Producer(
+        self._producer: Producer | None = Producer(
             watched(ClientKind.PRODUCER, {**QUIET, **ONE_AT_A_TIME, **translated, **ours}), logger=log
         )
+        self._polling = threading.Lock()
         self._name = name
         self._may_go_on = may_go_on
         self._changed = threading.Condition()
@@ -74,8 +75,13 @@ class Sender:
         no room for it within `room_s`: the broker is slower than whoever sends."""
         done: Future[Any] = Future()
         done.set_running_or_notify_cancel()  # it is on its way: nobody can call it back
-        record = partial(self._producer.produce, topic, value, key, timestamp=timestamp or 0)
-        produce = partial(record, headers=list(headers) or None, on_delivery=partial(self._reported, done))
+
+        def produce() -> None:
+            if self._closed or self._producer is None:
+                raise KafkaException(KafkaError(KafkaError._DESTROY, "the sender is closed"))
+            more: Any = {"headers": list(headers) or None, "on_delivery": partial(self._reported, done)}
+            self._producer.produce(topic, value, key, timestamp=timestamp or 0, **more)
+
         with self._changed:  # nothing is answered between finding no room and waiting for it
             try:
                 self._with_room(produce, time.monotonic() + room_s)
@@ -87,13 +93,12 @@ class Sender:
         return done
 
     def _with_room(self, produce: Callable[[], None], deadline: float) -> None:
-        while not self._closed:
+        while True:
             try:
                 return produce()
             except BufferError:
                 if not self._wait(deadline):
                     raise
-        raise KafkaException(KafkaError(KafkaError._DESTROY, "the sender is closed"))
 
     def flush(self, seconds: float) -> bool:
         """Waits until Kafka has answered for everything; False when it has not within this time."""
@@ -115,9 +120,19 @@ class Sender:
     def close(self, seconds: float = 0.0) -> None:
         """Waits that long for what is under way; the rest is given up, and told so. May be repeated."""
         self._closed = True
-        if not self.flush(seconds):
+        if not self.flush(seconds) and self._producer is not None:
             self._producer.purge(blocking=False)
             self.flush(_LAST_WORDS_S)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Whoever still holds this holds no threads and connections with it. Nobody may be inside the producer when it
+        goes, and what it has not told yet it must tell before: then its listener comes here once more."""
+        with self._polling, self._changed:
+            dropped = None
+            if not self._unanswered:
+                dropped, self._producer = self._producer, None
+        del dropped  # not within the locks: it takes its time
 
     # --- what Kafka answers -------------------------------------------------------------------------------------------
 
@@ -133,13 +148,17 @@ class Sender:
             with self._changed:
                 if not self._unanswered:
                     self._listener = None
-                    return
+                    break
             self.poll(_LOOK_S)
+        if self._closed:
+            self._let_go()
 
     def poll(self, seconds: float) -> None:
         """Takes what came back; waits for it that long."""
         try:
-            self._producer.poll(seconds)
+            with self._polling:
+                if self._producer is not None:
+                    self._producer.poll(seconds)
         except KafkaException as error:  # it raises none but what ends the producer
             self.failure = self.failure or error.args[0].str()
 

@@ -17,6 +17,7 @@ from headgate.tasks.control import Control, Stopped
 from headgate.tasks.ports import Engine, Ports, TaskListener
 from headgate.tasks.sink.loop import SinkLoop
 from headgate.tasks.source.loop import SourceLoop
+from headgate.tasks.sweep import Sweep
 from headgate.tasks.waiting import short_of_files
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ class ThreadRunner:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
         self.metrics: dict[TaskId, TaskMetrics] = {}
+        self._sweep = Sweep()
 
     def start(self, spec: TaskSpec, listener: TaskListener) -> TaskThread:
         control = Control(paused=spec.target_state is not TargetState.STARTED)
@@ -47,6 +49,7 @@ class ThreadRunner:
             lambda counters: self._forget(spec.id, counters), lambda: self._loop(spec, control, listener),
         )  # fmt: skip
         thread.when_ended(lambda: engine.forget(spec.id))
+        thread.when_ended(self._sweep.soon)
         thread.start()
         return thread
 

@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -227,6 +229,29 @@ def test_log_lines_name_the_task(made: Made, caplog: pytest.LogCaptureFixture) -
     made.producer.answer(0)
     assert made.sender.flush(5)
     assert seen == [name_of(TaskId("orders", 0))]
+
+
+def threads_of_librdkafka() -> int:
+    found = 0
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            found += (thread / "comm").read_text().startswith("rdk:")
+    return found
+
+
+def test_a_closed_one_has_no_threads_however_long_it_is_held(eventually: Callable[..., None]) -> None:
+    before = threads_of_librdkafka()
+    sender = Sender({**NOWHERE, "reconnect.backoff.max.ms": "100"}, "sending-no-more")
+    left = sender.send("t", b"1")
+    assert threads_of_librdkafka() > before
+    sender.close(0.1)
+    with pytest.raises(KafkaException, match="PURGE"):
+        left.result(0)
+    eventually(lambda: threads_of_librdkafka() <= before)
+    sender.poll(0)
+    sender.close()
+    with pytest.raises(KafkaException, match="the sender is closed"):
+        sender.send("t", b"2").result(0)
 
 
 # --- a real one -------------------------------------------------------------------------------------------------------
