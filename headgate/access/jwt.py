@@ -24,6 +24,7 @@ from joserfc.jws import JWSRegistry
 from joserfc.jwt import JWTClaimsRegistry
 
 from headgate.access.principal import Principal
+from headgate.access.tokens import TokenRefused
 from headgate.access.watched_file import WatchedFile
 from headgate.api.errors import ConfigError
 from headgate.log import Complaints, cause_of
@@ -51,10 +52,6 @@ _LONGEST_S: Final = 24 * 3600.0
 
 KeySource = Callable[[str | None], jwk.KeySet]
 """The keys, with the one of this id if there is such a one. Raises TokenRefused while there are none. May block."""
-
-
-class TokenRefused(Exception):
-    """The message says why, for the log; it shows nothing of the token but what its header says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,18 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from headgate.access.certificates import CertificateRules, subject_of
 from headgate.access.failures import Failures
 from headgate.access.jaas import EXTENSION, Jaas
-from headgate.access.jwt import JsonWebTokens, TokenRefused
 from headgate.access.passwords import UNKNOWN, Htpasswd, Passwords
 from headgate.access.principal import Principal
-from headgate.access.tokens import Tokens
+from headgate.access.tokens import TokenRefused, Tokens
 from headgate.api.errors import ConfigError
+
+if TYPE_CHECKING:
+    from headgate.access.jwt import JsonWebTokens
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +35,7 @@ TOKENS: Final = "headgate.login.tokens"
 CERTIFICATES: Final = "headgate.login.certificates"
 RULES: Final = "headgate.login.certificate.rules"
 REQUIRED: Final = "headgate.require.login"
+_OF_JWT: Final = ("headgate.login.jwks", "headgate.login.jwt.issuer", "headgate.login.jwt.audience")
 
 _BASIC: Final = 'Basic realm="Headgate", charset="UTF-8"'
 _BEARER: Final = 'Bearer realm="Headgate"'
@@ -126,7 +129,11 @@ class Logins:
         if parsed[HTPASSWD]:
             passwords.append(Htpasswd(HTPASSWD, parsed[HTPASSWD]))
         tokens = Tokens(TOKENS, parsed[TOKENS]) if parsed[TOKENS] else None
-        web_tokens = JsonWebTokens.of(parsed)
+        web_tokens = None
+        if any(parsed[key] for key in _OF_JWT):
+            from headgate.access.jwt import JsonWebTokens  # which takes its time, and few need it
+
+            web_tokens = JsonWebTokens.of(parsed)
         certificates = CertificateRules.parse(RULES, parsed[RULES]) if parsed[CERTIFICATES] else None
         if passwords or tokens or web_tokens or certificates:
             return cls(passwords, tokens, web_tokens, certificates)

@@ -9,8 +9,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
-import argon2
-import bcrypt
 import javaproperties
 
 from headgate.access.watched_file import WatchedFile
@@ -89,7 +87,12 @@ def _parse(text: str) -> Mapping[str, str]:
     return hashes
 
 
+# Workers without logins do without these packages, which take their time to be imported.
+
+
 def _is_known(hashed: str) -> bool:
+    import argon2
+
     if hashed.startswith("$2"):
         return _BCRYPT.fullmatch(hashed) is not None
     try:
@@ -100,6 +103,9 @@ def _is_known(hashed: str) -> bool:
 
 
 def _is_right(hashed: str, password: str) -> bool:
+    import argon2
+    import bcrypt
+
     given = password.encode()
     if hashed.startswith("$2"):
         # bcrypt reads 72 bytes, and of NULs it makes what others read differently: then a password is not right, as

@@ -17,6 +17,10 @@ from headgate.access.watched_file import WatchedFile
 _LINE: Final = re.compile(r"(\S+)\s+sha256:([0-9a-fA-F]{64})(?:\s+groups=(\S+))?")
 
 
+class TokenRefused(Exception):
+    """The message says why, for the log; it shows nothing of the token but what its header says."""
+
+
 class Tokens:
     """No salt and no slow hash: tokens are long and random, nobody finds one by trying."""
 

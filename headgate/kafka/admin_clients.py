@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.kafka.settings import USUAL, ClientKind, translate
 from headgate.kafka.statistics import served, watched
 from headgate.model import Config
 
@@ -23,7 +23,7 @@ _LOOK_S: Final = 0.1
 
 def admin_client(settings: Config, **callbacks: Callable[[KafkaError], None]) -> AdminClient:
     """For settings by Apache's names. Raises ClientConfigError, or KafkaException if the client cannot start."""
-    config: dict[str, Any] = {**QUIET, **translate(ClientKind.ADMIN, settings).config, **callbacks}
+    config: dict[str, Any] = {**USUAL, **translate(ClientKind.ADMIN, settings).config, **callbacks}
     return _made(config)
 
 
@@ -69,7 +69,7 @@ class AdminClients:
         with self._guard:
             used = self._clients.get(key)
             if used is None:
-                used = self._clients[key] = _Used(_made({**QUIET, **config}))
+                used = self._clients[key] = _Used(_made({**USUAL, **config}))
             used.last = time.monotonic()
             if self._sweeper is None:
                 self._schedule()

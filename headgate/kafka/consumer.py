@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition as Native
 from headgate.java.regex import compiled
 from headgate.kafka.asking import NOT_YET, Asker
 from headgate.kafka.messages import Messages
-from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.kafka.settings import USUAL, ClientKind, translate
 from headgate.kafka.statistics import watched
 from headgate.log import Complaints
 from headgate.model import Config, PartitionStart, TopicPartition
@@ -42,12 +42,10 @@ _FAST: Final = {
     "fetch.wait.max.ms": 1_000,
     "queued.max.messages.kbytes": 65_536,
     "socket.nagle.disable": True,
-    "topic.metadata.refresh.interval.ms": 30_000,
 }
 """librdkafka's defaults pause for a second when a queue is full, which a loop of batches makes it often, and let small
 packets wait, as Java's client does not. A fetch ends as soon as there is a record: how long it may last only says how
-often a client with nothing to do is at work, twice a second by default. A leader that was started again may go on
-refusing fetches until a client looks around, which is every five minutes by default."""
+often a client with nothing to do is at work, twice a second by default."""
 _METADATA_MS: Final = 300_000
 """Java's default of metadata.max.age.ms: how often topics that match a pattern are looked for."""
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -64,7 +62,7 @@ class GroupConsumer:
         ignored = [key for key in translated.ignored if key != "max.poll.records"]
         if ignored:
             log.info("Consumer settings without meaning here are ignored: %s", ", ".join(ignored))
-        settings: dict[str, Any] = {**QUIET, **_FAST, "allow.auto.create.topics": True, **translated.config}
+        settings: dict[str, Any] = {**USUAL, **_FAST, "allow.auto.create.topics": True, **translated.config}
         settings["enable.auto.commit"] = False
         settings["enable.auto.offset.store"] = False
         settings["error_cb"] = self._on_error

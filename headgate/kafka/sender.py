@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from headgate.kafka.settings import ONE_AT_A_TIME, QUIET, ClientKind, translate
+from headgate.kafka.settings import ONE_AT_A_TIME, USUAL, ClientKind, translate
 from headgate.kafka.statistics import served, watched
 from headgate.log import Complaints
 from headgate.model import Config
@@ -48,7 +48,7 @@ class Sender:
             "allow.auto.create.topics": creates_topics,
         }
         self._producer: Producer | None = Producer(
-            watched(ClientKind.PRODUCER, {**QUIET, **ONE_AT_A_TIME, **translated, **ours}), logger=log
+            watched(ClientKind.PRODUCER, {**USUAL, **ONE_AT_A_TIME, **translated, **ours}), logger=log
         )
         self._polling = threading.Lock()
         self._name = name

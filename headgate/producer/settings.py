@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headgate.kafka.settings import QUIET
+from headgate.kafka.settings import USUAL
 from headgate.producer.errors import InvalidConfigurationError
 
 MAX_BLOCK: Final = "max.block.ms"
@@ -14,7 +14,7 @@ MAX_BLOCK: Final = "max.block.ms"
 ONLY_FAILURES: Final = "delivery.report.only.error"
 
 _DEFAULTS: Final[Mapping[str, Any]] = {
-    **QUIET,
+    **USUAL,
     # Java's: one key goes to one partition, whichever client wrote it.
     "partitioner": "murmur2_random",
     "enable.idempotence": True,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Final
 
-from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.kafka.settings import USUAL, ClientKind, translate
 from headgate.model import Config, TopicPartition
 from headgate.pipeline.shelf import Shelf
 from headgate.pipeline.sink_chain import Output
@@ -154,7 +154,7 @@ class RangeJobs:
 
     def _parts(self, ranges: Ranges, cores: int, shelf: Shelf | None) -> list[RangePart]:
         """One Kafka partition may be read by several cores, each a piece of the range."""
-        settings = {**_FAST, **translate(ClientKind.CONSUMER, self.consumer).config, **QUIET}
+        settings = {**_FAST, **translate(ClientKind.CONSUMER, self.consumer).config, **USUAL}
         settings |= {"enable.auto.commit": False, "enable.auto.offset.store": False}
         pieces = max(1, cores // max(len(ranges), 1))
         parts = []

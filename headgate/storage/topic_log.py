@@ -26,7 +26,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec  # ty
 
 from headgate.kafka.admin_clients import wait
 from headgate.kafka.asking import NOT_YET
-from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.kafka.settings import USUAL, ClientKind, translate
 from headgate.kafka.statistics import watched
 from headgate.log import Complaints
 from headgate.model import Config
@@ -85,7 +85,7 @@ class TopicLog:
         self._admin = admin
         self._servers = clients.get("bootstrap.servers", "")
         self._settings = {
-            **QUIET,
+            **USUAL,
             **translate(ClientKind.CONSUMER, _consumer(topic, clients, read_committed)).config,
             # Says where a partition ends; positions alone would stop before control records and gaps of compaction.
             "enable.partition.eof": True,
@@ -278,9 +278,6 @@ def _consumer(topic: str, clients: Config, read_committed: bool) -> Config:
         # Asked for by the client, never joined. The worker's own: it may at least ask about that one.
         "group.id": topic,
         "reconnect.backoff.max.ms": "1000",
-        # A leader that was started again has another epoch. Whoever has seen the old one after that, from a broker that
-        # was not ready yet, is refused, and asks no more until it looks around: librdkafka does so every five minutes.
-        "metadata.max.age.ms": "5000",
         # An end that comes with a control record is told when a fetch has found nothing: that long after it.
         **({"fetch.max.wait.ms": "100"} if read_committed else {}),
         **clients,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.kafka.settings import USUAL, ClientKind, translate
 from headgate.model import Config
 from headgate.producer import TransactionAbortableError, TransactionalProducer
 from headgate.storage.topic_writer import Entry, WriteFailed
@@ -57,7 +57,7 @@ def claimed(clients: Config, transactional_id: str) -> TransactionalProducer:
     settings by Apache's names."""
     made = {**clients, "acks": "all", "enable.idempotence": "true", "transactional.id": transactional_id}
     config = translate(ClientKind.PRODUCER, made).config
-    producer = TransactionalProducer({**QUIET, **config, "allow.auto.create.topics": False})
+    producer = TransactionalProducer({**USUAL, **config, "allow.auto.create.topics": False})
     try:
         producer.init(_CLAIM_S)
     except BaseException:

@@ -18,8 +18,9 @@ import pytest
 from joserfc import jwk, jwt
 from joserfc.errors import SecurityWarning
 
-from headgate.access.jwt import JsonWebTokens, KeysAtUrl, TokenRefused, parse_keys
+from headgate.access.jwt import JsonWebTokens, KeysAtUrl, parse_keys
 from headgate.access.principal import Principal
+from headgate.access.tokens import TokenRefused
 from headgate.api import ConfigError
 from headgate.runtime.config.worker_config import COMMON
 

@@ -21,7 +21,8 @@ EVERYTHING: Final = "GET /connectors?expand=status"
 _EVERY_S: Final = 1.0
 _ALL_EVERY: Final = 10
 _PATIENCE_S: Final = 30.0
-_SLOW_S: Final = 1.0
+_SLOW_S: Final = 3.0
+"""Health is asked of the group: while that rebalances, the answer waits for the next heartbeats."""
 
 
 @dataclass

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Final, Self
 
 from faults import descendants
@@ -81,6 +83,12 @@ def collect_garbage(pid: int) -> None:
     for jvm in _jvms(pid):
         with suppress(OSError, subprocess.SubprocessError):
             subprocess.run([str(tool), str(jvm), "GC.run"], capture_output=True, timeout=_GC_S, check=False)
+
+
+def thread_names(pid: int) -> str:
+    """Of the worker's own process, how many of each: `rdk:` begins those of Kafka clients."""
+    names = Counter(path.read_text().strip() for path in Path("/proc", str(pid), "task").glob("*/comm"))
+    return ", ".join(f"{count} {name}" for name, count in names.most_common())
 
 
 def age_s(pid: int) -> float:

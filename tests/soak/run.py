@@ -37,7 +37,7 @@ from tests.soak.cluster_faults import Breaker
 from tests.soak.failure_table import Fault
 from tests.soak.fleet import Fleet, Ledger, Numbers
 from tests.soak.good_client import GoodClient
-from tests.soak.leaks import Held, age_s, collect_garbage, left_behind
+from tests.soak.leaks import Held, age_s, collect_garbage, left_behind, thread_names
 from tests.soak.report import Outcome, report
 from tests.soak.trials import Trials
 from tests.soak.trouble import Trouble
@@ -60,7 +60,6 @@ def settings(plugins: Path) -> dict[str, str]:
     return {
         **worker_settings(exactly_once=True),
         "session.timeout.ms": f"{SESSION_S * 1000:.0f}",
-        "heartbeat.interval.ms": "2000",
         "producer.transaction.timeout.ms": f"{TRANSACTION_S * 1000:.0f}",
         "offset.flush.interval.ms": "5000",
         "plugin.path": str(plugins),
@@ -266,7 +265,11 @@ class Soak:
         while True:
             for worker in self.cluster.workers:
                 self.outcome.after[f"{worker.name}, {age_s(worker.pid) / 60:.0f} min old"] = self._held(worker)
-            if not self.outcome.leaks or time.monotonic() > deadline:
+            if not self.outcome.leaks:
+                break
+            if time.monotonic() > deadline:
+                for worker in self.cluster.workers:
+                    say(f"threads of {worker.name}: {thread_names(worker.pid)}")
                 break
             time.sleep(10)
             self.outcome.after.clear()

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from headgate.api import ConnectError, TopicPartition
 from headgate.connectors.mirror.offset_policy import Begin, OffsetPolicy
-from headgate.kafka.settings import QUIET, ClientKind, translate
+from headgate.kafka.settings import USUAL, ClientKind, translate
 from headgate.log import Complaints
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class MirrorReader:
         self._complaints = Complaints(log, "The cluster that is read")
         self._lost: Final = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._LOG_TRUNCATION)
         self._refusals: Final = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED)
-        self._consumer = Consumer({**QUIET, **_FAST, **translated.config, **_OURS, "error_cb": self._complain})
+        self._consumer = Consumer({**USUAL, **_FAST, **translated.config, **_OURS, "error_cb": self._complain})
         self.group_metadata: object = self._consumer.consumer_group_metadata()
         """It does not change, as it is of no member."""
         self.lost: set[TopicPartition] = set()

@@ -15,7 +15,7 @@ from headgate.kafka.native.columns import Arguments, address, column, slices
 from headgate.kafka.native.oversize import Oversize
 from headgate.kafka.native.rows import QUEUE_FULL, rows_of
 from headgate.kafka.native.topic_settings import settings_of
-from headgate.kafka.settings import ONE_AT_A_TIME, QUIET, ClientKind, translate
+from headgate.kafka.settings import ONE_AT_A_TIME, USUAL, ClientKind, translate
 from headgate.kafka.statistics import traced
 from headgate.log import Complaints
 from headgate.model import Config
@@ -65,7 +65,7 @@ class Delivery:
         translated = translate(ClientKind.PRODUCER, config)
         if translated.ignored:
             log.info("Producer settings without meaning here are ignored: %s", ", ".join(translated.ignored))
-        settings = {**QUIET, **ONE_AT_A_TIME, **_FAST, **translated.config}
+        settings = {**USUAL, **ONE_AT_A_TIME, **_FAST, **translated.config}
         # Only failures are reported: what has left the queue without one has arrived.
         settings["delivery.report.only.error"] = True
         self._calls = native.library()

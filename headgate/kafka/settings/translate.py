@@ -39,8 +39,10 @@ Rule = Callable[[str, str], Settings]
 
 INT: Final = 2**31 - 1
 
-QUIET: Final[Mapping[str, Any]] = {"log_level": 0}
-"""librdkafka logs what it is about to put right by itself, many times a second; what lasts is told as an error."""
+USUAL: Final[Mapping[str, Any]] = {"log_level": 0, "metadata.recovery.rebootstrap.trigger.ms": 5_000}
+"""Of every client, unless it is told otherwise. librdkafka logs what it is about to put right by itself, many times a
+second; what lasts is told as an error. And a broker that is about to end may say that there are no brokers: librdkafka
+then forgets the last one, and has none until it begins anew with bootstrap.servers, after five minutes by default."""
 ONE_AT_A_TIME: Final[Mapping[str, Any]] = {"max.in.flight.requests.per.connection": 1}
 """For producers without transactions, as Apache's workers have it. A broker that refuses a batch for a moment, as one
 that does not lead a new partition yet, may take the next one that is under way, for it does not know the producer. From
