@@ -60,7 +60,10 @@ class Handle:
         except SystemError as error:
             # Fatal errors are raised by the library's error callback; it loses them when a report comes after them.
             fault = KafkaFault(codes.info(KafkaError._FATAL, str(error), fatal=True))
-        raise fault
+        try:
+            raise fault
+        finally:
+            del fault  # or it holds this frame, which holds it, and both the producer, long after all of it is over
 
     def serve(self, seconds: float = 0.0) -> None:
         """Takes what came back; waits for it that long."""

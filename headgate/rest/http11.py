@@ -27,6 +27,8 @@ _HEADERS: Final = "headers"
 _BODY: Final = "body"
 _READING: Final = "the reading of its answer"
 _NEXT: Final = "next request"
+_REFUSED: Final = "headgate.refused"
+"""Of a scope: the client has its answer. What came in one piece with the end of its headers was looked at first."""
 
 
 class Http11(H11Protocol):
@@ -61,6 +63,7 @@ class Http11(H11Protocol):
             for event in (begin, h11.Data(data=bytes(told.body)), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         if self.cycle is not None:  # whoever is at work for this client has nobody to answer to any more
+            self.scope[_REFUSED] = True  # type: ignore[typeddict-unknown-key]
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.transport.close()
@@ -152,6 +155,8 @@ class Rfc9112:
     app: ASGIApp
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if _REFUSED in scope:
+            return
         whole = _AUTHORITY.match(scope["raw_path"])
         if whole is not None:  # `GET http://host/path`: every server must take it, and this host for the host (3.2.2)
             scope["raw_path"] = scope["raw_path"][whole.end() :] or b"/"

@@ -223,3 +223,12 @@ def test_a_body_that_breaks_before_its_answer_gets_one_answer(wire: Wire, caplog
     assert (status, json.loads(body)["error_code"]) == (400, 400)
     assert wire.ended()
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_what_was_refused_is_not_carried_out(wire: Wire, herder: FakeHerder) -> None:
+    status, _ = wire.asked(
+        b"PUT /connectors/a/pause HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nnine\r\n"
+    )
+    assert status == 400
+    assert wire.ended()
+    assert herder.calls == []
