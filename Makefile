@@ -2,13 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-BENCH := PYTHONPATH=$(CURDIR) $(BIN)/python bench
+BENCH := PYTHONPATH=$(CURDIR):$(CURDIR)/tests/pipeline/registry $(BIN)/python bench
 ARGS ?=
 # Tests and examples start hundreds of Python processes: without bytecode each would compile all of Headgate again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart cluster test clusters pure pure-pipeline pure-runtime pure-tasks pure-others check format bench bench-producer bench-burst bench-exactly-once torture soak docs pins bom audit clean
+.PHONY: help setup quickstart cluster test clusters pure pure-pipeline pure-runtime pure-tasks pure-others check format bench bench-producer bench-burst bench-exactly-once profile torture soak docs pins bom audit clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -84,6 +84,10 @@ bench-burst: setup  ## two hundred connectors at once, beside Apache Kafka Conne
 bench-exactly-once: setup  ## exactly-once lines per second, beside Apache Kafka Connect
 	@echo "==> bench-exactly-once: file to Kafka, records and offsets in one transaction"
 	$(BENCH)/table.py once $(ARGS)
+
+profile: setup  ## a flame graph of Headgate at one workload; ARGS=json-sink names it
+	@echo "==> profile: py-spy looks at the worker and at the Python workers of Spark"
+	$(BENCH)/flames.py $(ARGS)
 
 torture: setup  ## breaks a cluster for 15 minutes while it delivers exactly once; ARGS="--seconds 60 --faults 8" is shorter
 	@echo "==> torture: kills, restarts, time-outs, rebalances; then every line is counted"

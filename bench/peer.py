@@ -21,6 +21,19 @@ CONNECT: Final = JarSet(
     title="Apache Kafka Connect 4.3.1",
     expected=90,
 )
+AVRO: Final = JarSet(
+    "apicurio-2.6.13",
+    (
+        "io.apicurio:apicurio-registry-utils-converter:2.6.13.Final",
+        # Without these two, Ivy takes older ones that a bill of materials names.
+        "io.apicurio:apicurio-registry-serdes-avro-serde:2.6.13.Final",
+        "io.apicurio:apicurio-registry-client:2.6.13.Final",
+    ),
+    transitive=True,
+    title="Apicurio's converter of Avro 2.6.13",
+    expected=30,
+)
+"""Apache has none."""
 _MAIN: Final = {
     "standalone": "org.apache.kafka.connect.cli.ConnectStandalone",
     "distributed": "org.apache.kafka.connect.cli.ConnectDistributed",
@@ -50,3 +63,12 @@ def command(mode: str, folder: Path) -> list[str]:
         *(str(find_java()), *_JVM, f"-Dlog4j2.configurationFile={logging}"),
         *("-cp", f"{jars[0].parent}/*", _MAIN[mode]),
     ]
+
+
+def avro_plugin(folder: Path) -> Path:
+    """A `plugin.path` with the converter of Avro alone in it."""
+    jars = fetch(AVRO)
+    plugins = folder / "plugins"
+    plugins.mkdir()
+    (plugins / "avro").symlink_to(jars[0].parent)
+    return plugins

@@ -1,64 +1,71 @@
-"""Lines per second, file to Kafka and Kafka to file; then the memory of the worker that has done all of it.
+"""Records per second, file to Kafka and Kafka to file, with the processor time and the memory that they took.
 
-The clock runs from the request that creates a connector to its last line. Sinks of both sides read the same topics.
+The clock runs from the request that creates a connector to its last record. Sinks of both sides read the same topics.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Final
 
-from side import Side, sink, source
-from turn import Figure, Lines, Quantity, Turn
+import peer
+from inputs import PARTITIONS
+from side import HEADGATE, Side, sink, source
+from turn import Figure, Lines, Quantity, Row, Turn
+from workloads import Workload
 
-_TRANSFORMS: Final = "org.apache.kafka.connect.transforms"
-_JSON: Final = {
-    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-    "value.converter.schemas.enable": "false",
-    "transforms.add.type": f"{_TRANSFORMS}.InsertField$Value",
-    "transforms.add.static.field": "origin",
-    "transforms.add.static.value": "bench",
-}
-THREE: Final = {
-    **_JSON,
-    "transforms": "drop,add,cast",
-    "transforms.drop.type": f"{_TRANSFORMS}.ReplaceField$Value",
-    "transforms.drop.exclude": "note",
-    "transforms.cast.type": f"{_TRANSFORMS}.Cast$Value",
-    "transforms.cast.spec": "price:string",
-}
-NESTED: Final = {
-    **_JSON,
-    "transforms": "hoist,add",
-    "transforms.hoist.type": f"{_TRANSFORMS}.HoistField$Value",
-    "transforms.hoist.field": "payload",
-}
+_PLUGINS: Final = Path(__file__).resolve().parent / "plugins"
 
 
-def rates(turn: Turn) -> Iterator[Figure]:
-    topic = f"{turn.name}-lines"
-    turn.topics.make([topic])
-    file, texts, objects = turn.inputs.text_file, turn.inputs.text_topic, turn.inputs.json_topic
-    with turn.worker() as side:
-        rate = _rate(turn, side, source(file, topic), lambda: turn.topics.end(topic))
-        yield Figure("file source, String", rate, Quantity.RATE)
-        for what, read, more in (
-            ("file sink, String", texts, {}),
-            ("file sink, JSON without schema, ReplaceField, InsertField, Cast", objects, THREE),
-            ("file sink, JSON without schema, nested: HoistField, InsertField", objects, NESTED),
-        ):
-            out = Lines(turn.folder / "out.txt")
-            yield Figure(what, _rate(turn, side, sink(read, out.path, **more), out.count), Quantity.RATE)
-            out.path.unlink()
-        yield Figure("memory of all processes after these", side.tree().memory(), Quantity.MEMORY)
+def rates(workloads: Sequence[Workload]) -> Row:
+    """All of them, one after the other in one worker."""
+
+    def row(turn: Turn) -> Iterator[Figure]:
+        with worker(turn, workloads) as side:
+            for workload in workloads:
+                yield from run(turn, side, workload)
+
+    return row
 
 
-def _rate(turn: Turn, side: Side, config: Mapping[str, str], count: Callable[[], int]) -> float:
-    name = f"{turn.name}-{time.monotonic_ns()}"
-    began = time.monotonic()
+def worker(turn: Turn, workloads: Sequence[Workload]) -> AbstractContextManager[Side]:
+    """One that has all that they need; what they read is there before it starts."""
+    for each in workloads:
+        turn.inputs.file(each.reads) if each.is_source else turn.inputs.topic(each.reads)
+    if turn.kind == HEADGATE:
+        return turn.worker(more={"plugin.path": str(_PLUGINS)})
+    needs_avro = any(each.needs_registry for each in workloads)
+    return turn.worker(more={"plugin.path": str(peer.avro_plugin(turn.folder))} if needs_avro else None)
+
+
+def run(turn: Turn, side: Side, workload: Workload) -> Iterator[Figure]:
+    name, inputs = f"{turn.name}-{workload.name}", turn.inputs
+    more = {"tasks.max": str(turn.sizes.tasks), **workload.config_of(turn.kind, inputs.registry)}
+    total = inputs.count(workload.reads)
+    if workload.is_source:
+        turn.topics.make([name], PARTITIONS)
+        config = source(inputs.file(workload.reads), name, **more)
+        yield from work(side, workload.what, name, config, total, lambda: turn.topics.end(name, PARTITIONS) >= total)
+    else:
+        out = Lines(turn.folder / f"{workload.name}.out")
+        config = sink(inputs.topic(workload.reads), out.path, **more)
+        yield from work(side, workload.what, name, config, total, lambda: out.count() >= total)
+        out.path.unlink()
+
+
+def work(
+    side: Side, what: str, name: str, config: Mapping[str, str], total: int, done: Callable[[], bool]
+) -> Iterator[Figure]:
+    """What it takes this connector to carry so many records."""
+    before, began = side.tree().cpu_s, time.monotonic()
     side.create(name, config)
-    side.until(lambda: count() >= turn.sizes.lines, "all lines have arrived")
-    took = time.monotonic() - began
+    side.until(done, "all records have arrived")
+    took, after = time.monotonic() - began, side.tree()
+    used, memory = after.cpu_s - before, after.memory()
     side.delete(name)
-    return turn.sizes.lines / took
+    yield Figure(what, total / took, Quantity.RATE)
+    yield Figure(f"{what}: CPU for a million", used / total * 1e6, Quantity.CPU)
+    yield Figure(f"{what}: memory", memory, Quantity.MEMORY)

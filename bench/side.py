@@ -111,8 +111,12 @@ class Side:
             raise
         started.end(5)
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def tree(self) -> Tree:
-        return Tree.of(self._process.pid)
+        return Tree.of(self.pid)
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, Any]:
         """Status and answer; 0 when there was none."""

@@ -9,40 +9,44 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import signal
 import statistics
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from backlog import backlog
 from burst import burst
 from connectors import busy, idle
 from exactly_once import exactly_once
 from latency import latency
 from peer import CONNECT
+from plot import Bar, drawn
 from rates import rates
 from side import APACHE, HEADGATE, KINDS
+from stage import Stage
 from start import start
-from topics import Topics
-from turn import WIDTH, Figure, Inputs, Quantity, Row, Sizes, Turn
+from turn import Figure, Quantity, Row, Sizes, add_sizes
+from workloads import PLAIN, WITH_SCHEMAS, WORKLOADS
 
-from headgate.dev.broker import Broker
 from headgate.jars.jars import fetch
 
 ROWS: Final[dict[str, Row]] = {
     "latency": latency,
     "busy": busy,
     "idle": idle,
-    "rates": rates,
+    "rates": rates(PLAIN),
+    "schemas": rates(WITH_SCHEMAS),
     "once": exactly_once,
     "start": start,
-    "burst": burst,
 }
-BY_NAME_ONLY: Final = frozenset({"burst"})
+BY_NAME_ONLY: Final[dict[str, Row]] = {
+    "backlog": backlog,
+    "burst": burst,
+    **{name: rates([workload]) for name, workload in WORKLOADS.items()},
+}
 _TIMES: Final = "\N{MULTIPLICATION SIGN}"
 _NONE: Final = "-"
 HEADING: Final = ("Work", "Headgate", "Apache Kafka Connect 4.3.1", "ratio", "single rounds")
@@ -55,17 +59,28 @@ class Line:
     quantity: Quantity
     found: dict[str, list[float]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
 
+    @property
+    def ratio(self) -> float | None:
+        """Of the medians; None when one side is missing, or did it in no time."""
+        ours, theirs = self.found[HEADGATE], self.found[APACHE]
+        return statistics.median(ours) / statistics.median(theirs) if ours and theirs and all(theirs) else None
+
     def cells(self) -> list[str]:
         ours, theirs = self.found[HEADGATE], self.found[APACHE]
         shown = [self.quantity.show(statistics.median(found)) if found else _NONE for found in (ours, theirs)]
-        if not ours or not theirs or not all(theirs):
+        if (ratio := self.ratio) is None:
             return [*shown, _NONE, _NONE]
-        ratio = statistics.median(ours) / statistics.median(theirs)
         rounds = [mine / other for mine, other in zip(ours, theirs, strict=False)]
         good = "more" if self.quantity.more_is_better else "less"
         shown.append(f"{self.quantity.word} {ratio:.2f} {_TIMES} ({good} is better)")
         shown.append(f"{min(rounds):.2f} to {max(rounds):.2f}")
         return shown
+
+    def bars(self, what: str) -> list[Bar]:
+        """One, or none."""
+        if not (ratio := self.ratio):
+            return []
+        return [Bar(self.quantity.word, what, ratio if self.quantity.more_is_better else 1 / ratio)]
 
 
 def measure(
@@ -74,26 +89,14 @@ def measure(
     """Row after row; in each round both sides, the first of one round being the second of the next."""
     if APACHE in kinds:
         fetch(CONNECT)  # may take a minute, once; not beside anything that is measured
-    folder = Path(tempfile.mkdtemp(prefix="headgate-bench-"))
-    # A deleted topic goes at once, and not a minute later during somebody's measurement.
-    broker = Broker(heap="1g", properties={"log.segment.delete.delay.ms": "0"})
-    try:
-        with broker:
-            topics = Topics(broker.bootstrap)
-            inputs = Inputs(topics, folder, sizes.lines)
-            for row in rows:
-                for number in range(rounds):
-                    for kind in kinds if number % 2 == 0 else kinds[::-1]:
-                        name = f"{row}-{kind}-{number}".lower()
-                        turn = Turn(kind, number, name, folder / name, topics, inputs, sizes)
-                        turn.folder.mkdir()
-                        for figure in list(ROWS[row](turn)):  # all or none: rounds stay pairs
-                            say(kind, figure)
-                        topics.delete(name)
-                        shutil.rmtree(turn.folder)
-            topics.close()
-    finally:
-        shutil.rmtree(folder)
+    with Stage.of(sizes) as stage:
+        for row in rows:
+            for number in range(rounds):
+                for kind in kinds if number % 2 == 0 else kinds[::-1]:
+                    with stage.turn(row, kind, number) as turn:
+                        figures = list((ROWS | BY_NAME_ONLY)[row](turn))  # all or none: rounds stay pairs
+                    for figure in figures:
+                        say(kind, figure)
 
 
 def shown(lines: dict[str, Line], markdown: bool) -> Iterator[str]:
@@ -108,22 +111,24 @@ def shown(lines: dict[str, Line], markdown: bool) -> Iterator[str]:
 
 
 def main() -> None:
+    known = ROWS | BY_NAME_ONLY
+    rows = f"rows: {', '.join(ROWS)}\nby name only: {', '.join(BY_NAME_ONLY)}"
     parser = argparse.ArgumentParser(
-        description=__doc__, epilog="rows: " + ", ".join(ROWS), formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__, epilog=rows, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("rows", nargs="*", metavar="row", help="which to measure; all but burst unless told")
+    parser.add_argument("rows", nargs="*", metavar="row", help="which to measure; the first list below unless told")
     parser.add_argument("--rounds", type=int, default=3, help="of each row (3)")
-    parser.add_argument("--lines", type=int, default=2_000_000, help="of rates and once (2,000,000)")
+    add_sizes(parser)
     parser.add_argument("--records", type=int, default=200, help="of latency, one at a time (200)")
     parser.add_argument("--seconds", type=float, default=30, help="that busy and idle are watched (30)")
     parser.add_argument("--connectors", type=int, help="of busy (100), burst (200) and idle (300)")
     parser.add_argument("--only", choices=KINDS, help="measure one side alone")
     parser.add_argument("--markdown", action="store_true", help="print the table as docs/performance.md has it")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the ratios, too, as SVG")
     chosen = parser.parse_args()
-    if unknown := [row for row in chosen.rows if row not in ROWS]:
-        parser.error(f"no such row: {', '.join(unknown)}; there are {', '.join(ROWS)}")
-    rows = chosen.rows or [row for row in ROWS if row not in BY_NAME_ONLY]
-    sizes = Sizes(chosen.lines, chosen.records, chosen.seconds, chosen.connectors)
+    if unknown := [row for row in chosen.rows if row not in known]:
+        parser.error(f"no such row: {', '.join(unknown)}; there are {', '.join(known)}")
+    sizes = Sizes(chosen.lines, chosen.size, chosen.tasks, chosen.records, chosen.seconds, chosen.connectors)
     kinds = (chosen.only,) if chosen.only else KINDS
     load = os.getloadavg()[0]
     lines: dict[str, Line] = {}
@@ -136,16 +141,18 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
-        measure(rows, kinds, chosen.rounds, sizes, say)
+        measure(chosen.rows or list(ROWS), kinds, chosen.rounds, sizes, say)
     except KeyboardInterrupt:
         sys.exit("Stopped before the end.")
     finally:
         if lines:
             print(
-                f"\n{sizes.lines:,} lines of {WIDTH} bytes, medians of {chosen.rounds} rounds, {os.cpu_count()} cores,"
-                f" load {load:.1f} before\n"
+                f"\nRecords of {sizes.size} bytes, tasks.max={sizes.tasks}, medians of {chosen.rounds} rounds,"
+                f" {os.cpu_count()} cores, load {load:.1f} before\n"
             )
             print("\n".join(shown(lines, chosen.markdown)))
+            if chosen.plot:
+                chosen.plot.write_text(drawn([bar for what, line in lines.items() for bar in line.bars(what)]))
 
 
 if __name__ == "__main__":

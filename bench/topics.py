@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 
 class Topics:
-    """Each has one partition. The first group of a new broker waits seconds for the topic of the groups: here, so that
-    it is not the first worker that waits."""
+    """The first group of a new broker waits seconds for the topic of the groups: here, so that it is not the first
+    worker that waits."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -26,10 +26,11 @@ class Topics:
             pass
         first.close()
 
-    def make(self, names: Sequence[str]) -> None:
-        for made in self._admin.create_topics([NewTopic(name, 1, 1) for name in names]).values():
+    def make(self, names: Sequence[str], partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+        wanted = [NewTopic(name, partitions, 1, config=dict(config or {})) for name in names]
+        for made in self._admin.create_topics(wanted).values():
             made.result()
-        while not all(name in self._admin.list_topics(timeout=30).topics for name in names):
+        while not self._answer(names, partitions):
             time.sleep(0.02)
 
     def delete(self, prefix: str) -> None:
@@ -38,8 +39,19 @@ class Topics:
         for deleted in self._admin.delete_topics(names).values() if names else ():
             deleted.result()
 
-    def end(self, name: str) -> int:
-        return int(self._looker.get_watermark_offsets(TopicPartition(name, 0), timeout=30)[1])
+    def end(self, name: str, partitions: int = 1) -> int:
+        """How many records it got."""
+        where = [TopicPartition(name, number) for number in range(partitions)]
+        return sum(int(self._looker.get_watermark_offsets(each, timeout=30)[1]) for each in where)
+
+    def _answer(self, names: Sequence[str], partitions: int) -> bool:
+        """A broker that knows a topic may not lead its partitions yet. A client that was told so keeps it in mind until
+        it gets the list of topics."""
+        known = self._looker.list_topics(timeout=30).topics
+        try:
+            return all(name in known and self.end(name, partitions) == 0 for name in names)
+        except KafkaException:
+            return False
 
     def producer(self) -> Producer:
         """Sends each record at once."""
@@ -52,13 +64,15 @@ class Topics:
             made.assign([TopicPartition(topic, 0, self.end(topic))])
         return made
 
-    def fill(self, name: str, values: Iterable[bytes]) -> None:
-        """In batches as Apache's producer makes them by default, 16 kB: whoever reads finds what it is used to."""
-        producer = Producer({**self._settings, "batch.size": 16384, "linger.ms": 5, "enable.idempotence": True})
-        for value in values:
+    def fill(self, name: str, values: Iterable[bytes], partitions: int = 1, largest: int = 1_000_000) -> None:
+        """In batches as Apache's producer makes them by default, 16 kB: whoever reads finds what it is used to. The
+        partitions get a thousand records each, by turns."""
+        settings = {"batch.size": 16384, "linger.ms": 5, "enable.idempotence": True, "message.max.bytes": largest}
+        producer = Producer({**self._settings, **settings})
+        for number, value in enumerate(values):
             while True:
                 try:
-                    producer.produce(name, value)
+                    producer.produce(name, value, partition=number // 1000 % partitions)
                     break
                 except BufferError:
                     producer.poll(0.1)

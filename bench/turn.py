@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
 from pathlib import Path
-from typing import Final
 
+from inputs import Inputs
 from side import Side, warm_up
 from topics import Topics
-
-WIDTH: Final = 107
-"""Of every line, with its end."""
 
 
 class Quantity(Enum):
@@ -52,46 +49,23 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    lines: int
-    records: int
-    seconds: float
-    connectors: int | None
-    """None: as many as the row wants."""
+    lines: int | None
+    """None, here and below: as many as the row wants."""
+    size: int
+    """Bytes of a record, with the end of its line."""
+    tasks: int
+    records: int = 0
+    seconds: float = 0
+    connectors: int | None = None
 
 
-class Inputs:
-    """The same lines for all, made when they are first wanted: files for sources, topics for sinks."""
-
-    def __init__(self, topics: Topics, folder: Path, lines: int) -> None:
-        self._topics, self._folder, self._lines = topics, folder, lines
-
-    @cached_property
-    def text_file(self) -> Path:
-        path = self._folder / "in.txt"
-        with path.open("wb") as file:
-            file.writelines(line + b"\n" for line in self._texts())
-        return path
-
-    @cached_property
-    def text_topic(self) -> str:
-        return self._topic("in-text", self._texts())
-
-    @cached_property
-    def json_topic(self) -> str:
-        return self._topic("in-json", self._objects())
-
-    def _topic(self, name: str, values: Iterable[bytes]) -> str:
-        self._topics.make([name])
-        self._topics.fill(name, values)
-        return name
-
-    def _texts(self) -> Iterator[bytes]:
-        return (f"{number:012d}".ljust(WIDTH - 1, "x").encode() for number in range(self._lines))
-
-    def _objects(self) -> Iterator[bytes]:
-        for number in range(self._lines):
-            start = f'{{"id":{number},"name":"user-{number:08d}","price":{number % 1000}.25,"active":true,"note":"'
-            yield f'{start}{"x" * (WIDTH - 3 - len(start))}"}}'.encode()
+def add_sizes(parser: ArgumentParser) -> None:
+    """The options of all workloads."""
+    parser.add_argument("--lines", type=int, help="of each workload (2,000,000, fewer of large records)")
+    parser.add_argument("--size", type=int, choices=(100, 1000, 10_000), default=100, help="bytes of a record (100)")
+    parser.add_argument(
+        "--tasks", type=int, choices=(1, 4), default=1, help="of each sink; topics have 4 partitions (1)"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,6 +183,9 @@ def configure(level: str = "INFO") -> None:
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
+_LATELY_S: Final = 15.0
+
+
 class Complaints:
     """A client whose broker is away repeats itself many times a second. Each complaint is logged when it is new, and
     then once a minute, with how often it came, for as long as it comes."""
@@ -198,6 +201,12 @@ class Complaints:
         """The last complaint, if it came after that moment of the clock; not the one that sums up others."""
         last = self._last
         return last[0] if last is not None and last[1] > moment else None
+
+    def note(self, text: str) -> None:
+        """For who asks, not for the log; a complaint that came lately says more."""
+        now = self._clock()
+        if self._last is None or now - self._last[1] > _LATELY_S:
+            self._last = text, now
 
     def say(self, text: str, once: bool = False) -> None:
         """`once`: it will not pass by itself, and once is enough."""

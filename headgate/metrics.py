@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -143,6 +144,8 @@ class TaskMetrics:
     commits: int = 0
     commit_failures: int = 0
     errors: ErrorMetrics = field(default_factory=ErrorMetrics)
+    by_records: Counter[str] = field(default_factory=Counter)
+    """Records that did not go by columns, though the chain can, by the reason."""
     created: float = field(default_factory=time.monotonic)
     paused_s: float = 0.0
     _paused_since: float | None = None

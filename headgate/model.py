@@ -312,6 +312,10 @@ class TransactionSpec:
     interval_ms: int = 60_000
 
 
+BUFFER_BYTES: Final = 64 * 1024 * 1024
+"""Room of a task for records that wait, unless the worker file says otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
     """All that a task runner needs to run one task."""
@@ -333,6 +337,8 @@ class TaskSpec:
     """What any client needs to reach the cluster that a source's records go to."""
     flush_interval_ms: int = 60_000
     flush_timeout_ms: int = 5_000
+    buffer_bytes: int = BUFFER_BYTES
+    """Most that it holds of records that wait: polled and not yet sent, or fetched ahead."""
     topic_groups: tuple[TopicGroup, ...] = ()
     """Tried in this order, the last one matches every topic; none: the broker creates topics, if it does."""
     transaction: TransactionSpec | None = None
@@ -348,3 +354,7 @@ SINK_GROUP_PREFIX: Final = "connect-"
 class EngineUnavailable(Exception):
     """The engine that runs the pipeline cannot be had: it did not start, keeps dying, or is being stopped. The message
     says which."""
+
+
+class RangeUnread(Exception):
+    """The engine could not read a range of offsets; the message says why. Who has a consumer reads for itself."""

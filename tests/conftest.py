@@ -30,6 +30,11 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Modules and tests are made by the thousand before the first test runs, and none of them is garbage.
+gc.disable()
+# Reports of tests stay, too, and no test needs its garbage to go at once.
+gc.set_threshold(10_000, 10, 10)
+
 _numbers = itertools.count(1)
 
 
@@ -40,8 +45,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Ten thousand tests stay until the end: the garbage collector need not look at them again and again."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -74,24 +75,43 @@ def modules() -> list[Path]:
     return sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the rules are about. Whole syntax trees of all modules would keep the garbage collector busy."""
+
+    imported: Sequence[tuple[int, str]]
+    classes: Sequence[str]
+    docstring: str | None
+
+
 @cache
-def parsed(module: Path) -> ast.Module:
-    return ast.parse((PACKAGE / module).read_text())
+def facts(module: Path) -> Facts:
+    tree = ast.parse((PACKAGE / module).read_text())
+    return Facts([*imported(tree, module)], [*public_classes(tree, module)], ast.get_docstring(tree))
 
 
 def part(module: Path) -> str:
     return module.parts[0].removesuffix(".py")
 
 
-def imported(tree: ast.AST, module: Path) -> Iterator[tuple[int, str]]:
-    """Line and name of everything of ours that is imported, without the leading `headgate`."""
-    for line, name in all_imported(tree, module):
+def ours(names: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Of what is imported what is of this package, without the leading `headgate`."""
+    for line, name in names:
         if name == "headgate" or name.startswith("headgate."):
             yield line, name.removeprefix("headgate").removeprefix(".")
 
 
-def all_imported(tree: ast.AST, module: Path) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All that stand in it, however deep."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for each in getattr(node, field, ()):
+            yield each
+            yield from statements(each)
+
+
+def imported(tree: ast.Module, module: Path) -> Iterator[tuple[int, str]]:
+    """Line and name of everything."""
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -118,7 +138,7 @@ def test_imports_go_one_way() -> None:
         if module != Path("__init__.py"):
             importer = part(module)
             assert importer in ALLOWED, f"{importer} has no place in the architecture"
-            found = imported(parsed(module), module)
+            found = ours(facts(module).imported)
             wrong += [f"{module}:{line}: headgate.{name}" for line, name in found if not allowed(importer, name)]
     assert wrong == []
 
@@ -129,14 +149,14 @@ def test_packages_of_others_stay_in_their_rooms() -> None:
         may = OTHERS.get(part(module), set()).union(
             *(names for path, names in OTHERS_OF_MODULES.items() if str(module).startswith(path))
         )
-        tops = {(line, name.split(".")[0]) for line, name in all_imported(parsed(module), module)}
+        tops = {(line, name.split(".")[0]) for line, name in facts(module).imported}
         foreign = [(line, top) for line, top in sorted(tops) if top not in {*sys.stdlib_module_names, "headgate", *may}]
         wrong += [f"{module}:{line}: {top}" for line, top in foreign]
     assert wrong == []
 
 
 def test_the_package_itself_imports_nothing_of_ours() -> None:
-    assert list(imported(ast.parse((PACKAGE / "__init__.py").read_text()), Path("__init__.py"))) == []
+    assert list(ours(facts(Path("__init__.py")).imported)) == []
 
 
 def test_a_module_is_not_longer_than_one_can_read() -> None:
@@ -147,7 +167,7 @@ def test_a_module_is_not_longer_than_one_can_read() -> None:
 def test_a_module_says_what_it_is() -> None:
     for module in modules():
         if not module.name.startswith("_"):
-            docstring = ast.get_docstring(parsed(module))
+            docstring = facts(module).docstring
             assert docstring is not None, module
             assert docstring.splitlines()[0].endswith((".", ":")), f"the first line of {module} is a sentence"
 
@@ -164,7 +184,7 @@ def public_classes(tree: ast.Module, module: Path) -> Iterator[str]:
 def test_a_class_name_means_one_thing() -> None:
     where: dict[str, list[str]] = {}
     for module in modules():
-        for name in public_classes(parsed(module), module):
+        for name in facts(module).classes:
             where.setdefault(name, []).append(str(module))
     assert {name: found for name, found in where.items() if len(found) > 1 and name not in TWINS} == {}
 
@@ -203,4 +223,23 @@ def test_the_rule_sees_imports_wherever_they_stand() -> None:
     tree = ast.parse(
         "def f():\n    import headgate.tasks.runner\n    from headgate.rest import app\n    import headgates"
     )
-    assert list(imported(tree, Path("x.py"))) == [(2, "tasks.runner"), (3, "rest.app")]
+    assert list(ours(imported(tree, Path("x.py")))) == [(2, "tasks.runner"), (3, "rest.app")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class A:\n    async def f(self):\n        import a",
+        "if x:\n    import a\nelif y:\n    import b\nelse:\n    import c",
+        "for x in y:\n    import a\nelse:\n    import b",
+        "while x:\n    import a\nelse:\n    import b",
+        "try:\n    import a\nexcept E:\n    import b\nelse:\n    import c\nfinally:\n    import d",
+        "try:\n    import a\nexcept* E:\n    import b",
+        "with x:\n    import a",
+        "match x:\n    case 1:\n        import a\n    case _:\n        import b",
+    ],
+)
+def test_all_statements_are_looked_at(text: str) -> None:
+    tree = ast.parse(text)
+    walked = [node.names[0].name for node in ast.walk(tree) if isinstance(node, ast.Import)]
+    assert sorted(name for _, name in imported(tree, Path("x.py"))) == sorted(walked) != []

@@ -88,7 +88,8 @@ def settings(values: dict[str, str]) -> str:
 
 
 def rest(method: str, url: str, body: Any = None, *, shown: bool = True, patience: float = 60) -> Any:
-    """One call, shown as the curl command that does the same. 409 means that a rebalance is under way: ask again."""
+    """One call, shown as the curl command that does the same. 409 means that a rebalance is under way, 404 that this
+    worker has not yet read of what another one made: ask again."""
     data = None if body is None else json.dumps(body).encode()
     if shown:
         sent = f" -H 'Content-Type: application/json' -d '{json.dumps(body)}'" if body is not None else ""
@@ -101,7 +102,7 @@ def rest(method: str, url: str, body: Any = None, *, shown: bool = True, patienc
                 text = answer.read().decode()
             break
         except urllib.error.HTTPError as error:
-            if error.code != 409 or time.monotonic() > deadline:
+            if error.code not in (404, 409) or time.monotonic() > deadline:
                 raise Failed(f"{method} {url} was answered {error.code}: {error.read().decode()}") from None
             time.sleep(0.2)
         except OSError as error:

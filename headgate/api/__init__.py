@@ -48,7 +48,17 @@ from headgate.api.plugin import Plugin
 from headgate.api.reach import Reach, ReachKind
 from headgate.api.record import Header, Record, SinkRecord, SourceRecord
 from headgate.api.schema import Field, Schema, SchemaType, Struct
-from headgate.api.task import Consumed, Form, FrameSinkTask, SinkTask, SourceTable, SourceTask, TableSinkTask, Task
+from headgate.api.task import (
+    Consumed,
+    Form,
+    FrameSinkTask,
+    RowsFrom,
+    SinkTask,
+    SourceTable,
+    SourceTask,
+    TableSinkTask,
+    Task,
+)
 from headgate.api.transform import Predicate, Transform
 
 __all__ = [
@@ -56,8 +66,8 @@ __all__ = [
     "STRING", "ConfigData", "ConfigDef", "ConfigError", "ConfigProvider", "ConfigValue", "ConnectError", "Connector",
     "ConnectorContext", "Consumed", "Converter", "DataError", "ErrantRecordReporter", "ExactlyOnceSupport", "Field",
     "Form", "FrameSinkTask", "Header", "HeaderConverter", "Importance", "Key", "OffsetReader", "OverridePolicy",
-    "OverrideRequest", "Plugin", "Predicate", "Reach", "ReachKind", "Recommender", "Record", "RetriableError", "Schema",
-    "SchemaType", "SinkConnector", "SinkRecord", "SinkTask", "SinkTaskContext", "SourceConnector",
+    "OverrideRequest", "Plugin", "Predicate", "Reach", "ReachKind", "Recommender", "Record", "RetriableError",
+    "RowsFrom", "Schema", "SchemaType", "SinkConnector", "SinkRecord", "SinkTask", "SinkTaskContext", "SourceConnector",
     "SourceConnectorContext", "SourceRecord", "SourceTable", "SourceTask", "SourceTaskContext", "Struct",
     "TableSinkTask", "Task", "TopicPartition", "TransactionContext", "Transform", "UnsupportedOperation", "Width",
     "all_of", "at_least", "java_regex", "no_duplicates", "non_empty", "one_of", "one_of_any_case", "valid_regex",

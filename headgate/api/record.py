@@ -32,10 +32,11 @@ class Record:
     headers: tuple[Header, ...] = ()
 
     @classmethod
-    def unchecked(cls, fields: Mapping[str, Any]) -> Self:
-        """Of all its fields, by name: five times as fast as the constructor, which sets one after the other."""
+    def unchecked(cls, fields: dict[str, Any]) -> Self:
+        """Of all its fields, by name, which become its own: six times as fast as the constructor, which sets one after
+        the other."""
         made = object.__new__(cls)
-        made.__dict__.update(fields)
+        object.__setattr__(made, "__dict__", fields)
         return made
 
     def replace(self, **changes: Any) -> Self:
@@ -44,18 +45,14 @@ class Record:
         return self.unchecked({**self.__dict__, **changes})
 
     def with_value(self, value: Any, schema: Schema | None = None) -> Self:
-        made = object.__new__(type(self))
-        fields = made.__dict__
-        fields.update(self.__dict__)
+        fields = self.__dict__.copy()
         fields["value"], fields["value_schema"] = value, schema
-        return made
+        return self.unchecked(fields)
 
     def with_key(self, key: Any, schema: Schema | None = None) -> Self:
-        made = object.__new__(type(self))
-        fields = made.__dict__
-        fields.update(self.__dict__)
+        fields = self.__dict__.copy()
         fields["key"], fields["key_schema"] = key, schema
-        return made
+        return self.unchecked(fields)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,11 @@ executors read for themselves, will be a third thing that `poll` may return.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from headgate.api.context import SinkTaskContext, SourceTaskContext, TopicPartition
@@ -33,6 +35,17 @@ class Consumed:
     """Of the consumer: what confluent_kafka's `consumer_group_metadata()` gives."""
 
 
+@dataclass(frozen=True, slots=True)
+class RowsFrom:
+    """Rows of a table that came from one source partition."""
+
+    end: int
+    """They end before this row, and begin where those of the RowsFrom before it end."""
+    source_partition: Mapping[str, Any]
+    source_offset: Mapping[str, Any]
+    """Where to go on after the last of them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceTable:
     """Many records as columns. They are committed together: the offset is the place to go on after the last row. A
@@ -41,11 +54,30 @@ class SourceTable:
     topic: str
     table: pa.Table
     """Column `value`; and where needed `key`, `partition` (int32), `timestamp` (ms, int64; without it, the time at
-    which a record is sent, which costs least)."""
-    source_partition: Mapping[str, Any] | None
-    source_offset: Mapping[str, Any] | None
+    which a record is sent, which costs least), `headers` (lists of structs with `key` and `value`, text or bytes). Keys
+    and values may be structs, lists and maps; with a schema, a column is of the type that `headgate.api.frame` has for
+    it, or of one that can become it without a loss."""
+    source_partition: Mapping[str, Any] | None = None
+    source_offset: Mapping[str, Any] | None = None
     value_schema: Schema | None = None
     key_schema: Schema | None = None
+    places: Sequence[RowsFrom] = ()
+    """Where rows came from when it was not one partition, or more shall be known of each than the last offset: for all
+    rows, instead of `source_partition` and `source_offset`."""
+
+    def __post_init__(self) -> None:
+        ends = [each.end for each in self.places]
+        if ends != sorted(ends) or (ends and ends[-1] != self.table.num_rows):
+            raise ValueError(
+                f"The places of a table must cover its {self.table.num_rows} rows in order, not end at {ends}"
+            )
+
+    def place(self, row: int) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
+        """Partition and offset of a row; the offset is that of the rows that it came with."""
+        if not self.places:
+            return self.source_partition, self.source_offset
+        found = self.places[bisect_right(self.places, row, key=attrgetter("end"))]
+        return found.source_partition, found.source_offset
 
 
 class Task(Plugin, ABC):
@@ -127,6 +159,9 @@ class Form(Enum):
     """As StringConverter would write it."""
     JSON = "json"
     """As JsonConverter without schemas would write it."""
+    TYPED = "typed"
+    """As it is: structs, lists, numbers, by the table of `headgate.api.frame`. All rows of a table have one schema, or,
+    without one, one shape: where they change, another table begins."""
 
 
 class TableSinkTask(_SinkBase):
@@ -136,7 +171,10 @@ class TableSinkTask(_SinkBase):
 
     columns: ClassVar[tuple[str, ...]] = ("value",)
     form: ClassVar[Form] = Form.TEXT
-    """How keys and values, which Arrow has no one type for, are written into their columns: as strings."""
+    """How keys and values, which Arrow has no one type for, are written into their columns: as text, unless TYPED."""
+    key_schema: Schema | None = None
+    """Of the table that `put` is given; with Form.TYPED only."""
+    value_schema: Schema | None = None
 
     @abstractmethod
     def put(self, table: pa.Table) -> None: ...

@@ -9,18 +9,22 @@ if TYPE_CHECKING:
 
 _FEW: Final = 50
 """Up to so many, Python is quicker than the calls of Arrow's functions."""
+_LARGE: Final = 1 << 30
+"""Bytes from which on a column may be too long for text with offsets of 32 bits, once it has its newlines."""
 
 
 def lines_of(values: pa.ChunkedArray) -> Any:
     """A buffer with each value and a newline after it; a null is written as `null`."""
+    if len(values) <= _FEW:
+        return "".join("null\n" if value is None else f"{value}\n" for value in values.to_pylist()).encode()
+    buffers = [_lines(chunk) for chunk in values.chunks if len(chunk)]
+    return buffers[0] if len(buffers) == 1 else b"".join(map(memoryview, buffers))
+
+
+def _lines(chunk: pa.Array) -> pa.Buffer:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if len(values) <= _FEW:
-        return "".join("null\n" if value is None else f"{value}\n" for value in values.to_pylist()).encode()
-    text = pa.large_string()  # a batch may hold more than 2 GiB
-    chunks = values.cast(text).fill_null("null").chunks
-    # The empty string at the end gets the last line its newline.
-    everything = pa.concat_arrays([*chunks, pa.array([""], text)])
-    one_row = pa.LargeListArray.from_arrays(pa.array([0, len(everything)], pa.int64()), everything)
-    return pc.binary_join(one_row, pa.scalar("\n", text))[0].as_buffer()
+    text = chunk.cast(pa.large_string()) if chunk.nbytes > _LARGE else chunk
+    # The texts of a column lie one after the other: with a newline at the end of each they are the lines.
+    return pc.binary_join_element_wise(text.fill_null("null"), "", "\n").buffers()[2]

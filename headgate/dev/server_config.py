@@ -44,12 +44,14 @@ DEFAULTS: Final[Mapping[str, str]] = {
     "transaction.state.log.min.isr": "1",
     "transaction.state.log.num.partitions": "5",
     "transaction.state.log.replication.factor": "1",
-    # After a kill -9 the controller waits this long for the dead broker before it lets the new one in: not 9 s.
-    "broker.session.timeout.ms": "3000",
-    "broker.heartbeat.interval.ms": "500",
     # The cleaner takes this much heap at start, 128 MB unless told otherwise.
     "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
 }
+
+TO_BE_KILLED: Final[Mapping[str, str]] = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+"""Properties of a broker that is killed on purpose: the controller waits so long for the dead one before it lets the
+next one in. Not for others: a controller that has not heard of its only broker for that time, because the machine was
+held up, tells clients that there are no brokers, and some of librdkafka's never find it again (its issue 5301)."""
 
 _LOG4J2: Final[Mapping[str, str]] = {
     "status": "error",

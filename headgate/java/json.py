@@ -11,7 +11,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -142,6 +142,20 @@ def loads(data: bytes, *, typed: bool = False) -> Any:
             return tree
         tree = exact_loads(data)
     return tree if typed else plain(tree)
+
+
+def loads_all(texts: Sequence[bytes | None]) -> list[Any]:
+    """The same for many texts, of which None is None. Raises ValueError where one of them needs a closer look."""
+    together = b"\n".join([text for text in texts if text is not None])
+    zeros = together.translate(_AS_ZERO)
+    if zeros.find(_NINETEEN_DIGITS) >= 0 or zeros.find(_LONG_POWER) >= 0 or _MINUS_ZERO.search(together) is not None:
+        raise ValueError("a number that is read digit by digit")
+    trees = [
+        None if text is None else orjson.loads(text) if len(text) <= _MOST_DIGITS else loads(text) for text in texts
+    ]
+    if MISSING in trees:
+        raise ValueError("nothing but blanks")
+    return trees
 
 
 def exact_loads(data: bytes) -> Any:

@@ -25,13 +25,16 @@ def double_text(value: float) -> str:
         return repr(value)
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    shown, _, power = repr(abs(value)).partition("e")
+    whole, _, fraction = shown.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    exponent = int(power or 0) + len(digits) - len(fraction) - 1
+    digits = digits.rstrip("0")
     if len(digits) == 1:
         # Java takes the nearest number of two digits where one would do: 4.9E-324, not 5.0E-324.
-        sign, digits, exponent = Decimal(f"{value:.1e}").as_tuple()
-    power = int(exponent) + len(digits) - 1
-    fraction = "".join(map(str, digits[1:])) or "0"
-    return f"{'-' if sign else ''}{digits[0]}.{fraction}E{power}"
+        two = f"{abs(value):.1e}"
+        digits, exponent = two[0] + two[2], int(two[4:])
+    return f"{'-' if value < 0 else ''}{digits[0]}.{digits[1:]}E{exponent}"
 
 
 def decimal_text(value: Decimal) -> str:

@@ -20,27 +20,32 @@ from headgate.kafka.messages import Messages
 from headgate.kafka.settings import USUAL, ClientKind, translate
 from headgate.kafka.statistics import watched
 from headgate.log import Complaints
-from headgate.model import Config, PartitionStart, TopicPartition
+from headgate.model import BUFFER_BYTES, Config, PartitionStart, TopicPartition
 
 log = logging.getLogger(__name__)
 
 _ASK_S: Final = 10.0
 """How long a question to the broker may take."""
 _HEARD_S: Final = 6.0
-"""A broker that answered so lately is there: it is asked every five seconds."""
+"""A broker that answered so lately is there: one that is complained of is asked every five seconds."""
 _COMPLAINED_S: Final = 30.0
 """A complaint is that old at most: clients whose broker is away try it every ten seconds at least, and say so."""
+_FRESH_S: Final = 30.0
+"""For so long after it was asked, a broker that nobody complains of need not be asked again where nothing is new."""
 _LAG_S: Final = 2.0
 """How long the question may take that is only asked to tell how far behind a task is."""
 _PATIENT: Final = Asker(tries=6)
 """A broker that is away for a moment, or not yet what it will be, does not fail the task."""
+_MANY: Final = 10_000
+"""Messages thrown away at once, when nobody wants them any more."""
 _SEEK_S: Final = 0.05
 _SEEK_TIMES: Final = 40
 _FAST: Final = {
     "fetch.message.max.bytes": 4 * 1024 * 1024,
     "fetch.queue.backoff.ms": 5,
     "fetch.wait.max.ms": 1_000,
-    "queued.max.messages.kbytes": 65_536,
+    # Of each partition: as much as a batch. What waits is thrown away when executors read the rest of a long backlog.
+    "queued.min.messages": 20_000,
     "socket.nagle.disable": True,
 }
 """librdkafka's defaults pause for a second when a queue is full, which a loop of batches makes it often, and let small
@@ -55,14 +60,15 @@ _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__sh
 class GroupConsumer:
     """One thread uses it; rebalances happen inside `fetch` and `keep_alive`, and what they raise comes out there."""
 
-    def __init__(self, config: Config, rebalances: Any) -> None:
+    def __init__(self, config: Config, rebalances: Any, buffer_bytes: int = BUFFER_BYTES) -> None:
         """`rebalances` is told of partitions: `on_assigned(starts)`, which says where to begin with each, `on_revoked`
-        and `on_lost(partitions)`."""
+        and `on_lost(partitions)`. `buffer_bytes`: most that is fetched ahead."""
         translated = translate(ClientKind.CONSUMER, config)
         ignored = [key for key in translated.ignored if key != "max.poll.records"]
         if ignored:
             log.info("Consumer settings without meaning here are ignored: %s", ", ".join(ignored))
-        settings: dict[str, Any] = {**USUAL, **_FAST, "allow.auto.create.topics": True, **translated.config}
+        room = {"queued.max.messages.kbytes": buffer_bytes // 1024}
+        settings: dict[str, Any] = {**USUAL, **_FAST, **room, "allow.auto.create.topics": True, **translated.config}
         settings["enable.auto.commit"] = False
         settings["enable.auto.offset.store"] = False
         settings["error_cb"] = self._on_error
@@ -79,7 +85,10 @@ class GroupConsumer:
         self._committing = math.inf
         """Since when a commit waits for its answer, which librdkafka does for as long as it takes."""
         self._failure: Exception | None = None
+        self._asked = -math.inf
+        """When a broker was asked last for the ends of partitions."""
         self._paused = False
+        self._fetches_all = True
         self._closed = False
         self._pattern: re.Pattern[str] | None = None
         self._subscribed: tuple[str, ...] = ()
@@ -167,6 +176,7 @@ class GroupConsumer:
     def pause(self, partitions: Sequence[TopicPartition] | None = None) -> None:
         """These; None: all, and those that come."""
         self._paused = self._paused or partitions is None
+        self._fetches_all = False
         chosen = self._assigned if partitions is None else partitions
         if chosen:
             self._consumer.pause(_natives(chosen))
@@ -175,6 +185,7 @@ class GroupConsumer:
         if self._assigned - but:
             self._consumer.resume(_natives(self._assigned - but))
         self._paused = False
+        self._fetches_all = not self._assigned & but
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         """The next fetch of these partitions begins here."""
@@ -216,19 +227,26 @@ class GroupConsumer:
     def lag(self, positions: Mapping[TopicPartition, int], *, ask: bool) -> int | None:
         """Of the partition furthest behind; `ask`: the broker, or else by what came with the last records. None when
         that is not known of all of them: a broker that is away leaves behind what it said last."""
+        known = _furthest(positions, self._known_ends(positions))
+        if not ask or (known == 0 and self._fresh()):
+            return known
         try:
-            ends = self._asked_ends(positions) if ask else self._known_ends(positions)
-        except KafkaException:
+            return _furthest(positions, self._asked_ends(positions))
+        except KafkaException as error:
+            # librdkafka may lose sight of a broker that was away for a moment, and then complains no more itself.
+            self._complaints.note(error.args[0].str())
             return None
-        if not positions or any(ends.get(where, -1) < 0 for where in positions):
-            return None
-        return max(max(ends[where] - offset, 0) for where, offset in positions.items())
+
+    def _fresh(self) -> bool:
+        """Whether what it knows of the ends is not old: each fetch brings them, also one that brings no record."""
+        lately = self._asked > time.monotonic() - _FRESH_S
+        return lately and self._fetches_all and self._complaints.since(self._asked) is None
 
     def _asked_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """All of them at once; what it has no answer for has a negative offset."""
         asked = _native(dict.fromkeys(partitions, OFFSET_END))
         found = self._consumer.offsets_for_times(asked, timeout=_LAG_S) if asked else ()
-        self._heard = time.monotonic()
+        self._heard = self._asked = time.monotonic()
         return {_ours(native): native.offset for native in found if native.error is None}
 
     def _known_ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -245,9 +263,17 @@ class GroupConsumer:
         return self._complaints.since(max(self._heard, now - _COMPLAINED_S))
 
     def close(self) -> None:
-        """Leaves the group. The partitions must have been given up before: nobody is told of it."""
+        """Leaves the group. The partitions must have been given up before: nobody is told of it.
+
+        It goes step by step: a rebalance that librdkafka tells of while it closes may find nobody left to take its
+        answer, and `unassign` then waits for ever, with Python's lock in its hand (librdkafka's issue 4884)."""
         self._closed = True
-        self._consumer.close()
+        try:
+            self._consumer.unsubscribe()
+            while self._consumer.consume(_MANY, 0):  # serves rebalances that were on their way, the last one among them
+                pass
+        finally:
+            self._consumer.close()
 
     def abandon(self) -> None:
         """The same, but nobody waits for it: the broker may be what does not answer."""
@@ -256,6 +282,9 @@ class GroupConsumer:
     # --- rebalances ---------------------------------------------------------------------------------------------------
 
     def _on_assign(self, _: Any, natives: list[Any]) -> None:
+        if self._closed:  # taken as they come, and given back at once: nothing is asked of a broker about them
+            self._take(natives)
+            return
         try:
             starts = self._starts(natives)
             self._assigned |= starts.keys()
@@ -266,12 +295,15 @@ class GroupConsumer:
             return
         for native in natives:
             native.offset = begin[_ours(native)]
+        self._take(natives)
+        if self._paused:
+            self.pause()
+
+    def _take(self, natives: list[Any]) -> None:
         if self._cooperative:
             self._consumer.incremental_assign(natives)
         else:
             self._consumer.assign(natives)
-        if self._paused:
-            self.pause()
 
     def _starts(self, natives: list[Any]) -> dict[TopicPartition, PartitionStart]:
         """Where to begin: the group's offset, else the end that `auto.offset.reset` names."""
@@ -315,6 +347,13 @@ class GroupConsumer:
             self._consumer.incremental_unassign(natives)
         else:
             self._consumer.unassign()
+
+
+def _furthest(positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> int | None:
+    """How far behind its end one is at most; None when not all of them are known."""
+    if not positions or any(ends.get(where, -1) < 0 for where in positions):
+        return None
+    return max(max(ends[where] - offset, 0) for where, offset in positions.items())
 
 
 def _natives(partitions: Iterable[TopicPartition]) -> list[Any]:

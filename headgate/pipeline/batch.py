@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from headgate.api.frame import HEADERS
 from headgate.java.text import decode_utf8
 
 Batch: TypeAlias = "pa.RecordBatch | pa.Table"
 
-HEADERS: Final = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
 
 _ORIGINAL: Final = "original_"
 _PLACE: Final = [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]
@@ -113,9 +113,9 @@ def _decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return pa.array([None if data is None else decode_utf8(data) for data in column.to_pylist()], pa.string())
 
 
-def numbered(count: int) -> pa.Array:
-    """0, 1, 2, … as the `row` column."""
-    return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int32()), count), start=-1)
+def joined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """In one piece."""
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def rows(batch: Batch, columns: Sequence[str], absent: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
@@ -127,6 +127,21 @@ def rows(batch: Batch, columns: Sequence[str], absent: Sequence[Any]) -> Iterato
         for name, missing in zip(columns, absent, strict=True)
     ]
     return zip(*lists, strict=True)
+
+
+def interleaved(pieces: list[tuple[pa.Array, pa.Table]], schema: pa.Schema, end: int | None) -> pa.Table:
+    """Tables of rows with these numbers, as one in the order of the numbers, up to one of them."""
+    pieces = sorted((piece for piece in pieces if len(piece[0])), key=lambda piece: piece[0][0].as_py())
+    if not pieces:
+        return schema.empty_table()
+    table = pa.concat_tables([piece for _, piece in pieces])
+    rows = np.concatenate([numbers.to_numpy() for numbers, _ in pieces])
+    if end is not None:
+        kept = rows < end
+        table, rows = table.filter(pa.array(kept)), rows[kept]
+    if np.all(rows[:-1] < rows[1:]):
+        return table
+    return table.combine_chunks().take(pa.array(np.argsort(rows)))
 
 
 def pieces(table: pa.Table, most: int) -> list[pa.Table]:

@@ -12,17 +12,18 @@ from __future__ import annotations
 import pickle
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from headgate.api import ConnectError, Schema, SinkRecord, SourceRecord, SourceTable
+from headgate.api import ConnectError, Form, Schema, SinkRecord, SourceRecord, SourceTable
 from headgate.log import trace_of
 from headgate.model import ChainSpec
 from headgate.pipeline.batch import Batch, from_ipc, slim, to_ipc, write_ipc
+from headgate.pipeline.columns.typed import TypedTables
 from headgate.pipeline.failure import Failure, InternalSinkRecord, class_name
 from headgate.pipeline.packed import INTERNAL_SINK_RECORDS, PROTOCOL, SINK_RECORDS, SOURCE_RECORDS, Packer
 from headgate.pipeline.shelf import SMALL, Payload, Shelf, drop, opened
@@ -52,6 +53,9 @@ class SourceColumns:
     topic: str
     key_schema: Schema | None = None
     value_schema: Schema | None = None
+
+    def around(self, table: pa.Table) -> SourceTable:
+        return SourceTable(topic=self.topic, table=table, value_schema=self.value_schema, key_schema=self.key_schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +121,12 @@ class Result:
     failures: tuple[Failure, ...] = ()
     """Those that were left out, or the one that was not tolerated."""
     rest: Rest | None = None
+    by_records: Mapping[str, int] = field(default_factory=dict)
+    """How many records did not go by columns, though the chain can, and why."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = self.payload, self.error, self.error_type, self.seconds, self.count, self.failures, self.rest
-        return Result, given
+        return Result, (*given, self.by_records)
 
     def table(self) -> pa.Table:
         """Of a job that gives a table: slim PRODUCED of a source, the columns of a sink's output. Raises JobFailed."""
@@ -129,6 +135,10 @@ class Result:
     def records(self) -> list[SinkRecord]:
         """Of a job whose output is records. Raises JobFailed."""
         return SINK_RECORDS.unpack(self._paid())
+
+    def typed(self) -> TypedTables:
+        """Of a job whose output is of Form.TYPED. Raises JobFailed."""
+        return TypedTables.unpack(self._paid())
 
     def _paid(self) -> Any:
         """To be taken once: what lies on a shelf is gone from it afterwards."""
@@ -236,7 +246,7 @@ def _done(job: Job, start: float) -> Result:
         made = table if chain.cut else slim(table)
         return _result(job, made, triage, start, lambda row: SOURCE_RECORDS.pack(records[row:]))
     given = from_ipc(opened(job.payload))
-    table = chain.columns(job.work.topic, given, job.work.key_schema, job.work.value_schema, triage)
+    table = chain.columns(job.work.around(given), triage)
     made = table if chain.cut else slim(table)
     return _result(job, made, triage, start, lambda row: to_ipc(given.slice(row)))
 
@@ -244,7 +254,7 @@ def _done(job: Job, start: float) -> Result:
 def _selected(job: Job, work: SelectedRows, start: float) -> Result:
     given = from_ipc(opened(job.payload))
     selected = Selected(given, work.origins, sink=work.output is not None)
-    made: pa.Table | list[SinkRecord]
+    made: pa.Table | list[SinkRecord] | TypedTables
     if work.output is None:
         source = _chains.source(job)
         triage = Triage(source.policy, job.retry)
@@ -261,15 +271,19 @@ def _sunk(job: Job, batch: Batch, start: float) -> Result:
     assert isinstance(job.work, Output)
     chain = _chains.sink(job.chain, job.work)
     triage = Triage(chain.policy, job.retry)
-    made: pa.Table | list[SinkRecord]
+    made: pa.Table | list[SinkRecord] | TypedTables
     if chain.cut:
         made = chain.rows(batch, triage)
+    elif chain.output.kind is Kind.RECORDS:
+        made = chain.records(batch, triage)
     else:
-        made = chain.records(batch, triage) if chain.output.kind is Kind.RECORDS else chain.table(batch, triage)
+        made = chain.typed(batch, triage) if chain.output.form is Form.TYPED else chain.table(batch, triage)
     return _result(job, made, triage, start, lambda row: to_ipc(batch.slice(row)))
 
 
-def _result(job: Job, made: pa.Table | list[Any], triage: Triage, start: float, left: Callable[[int], bytes]) -> Result:
+def _result(
+    job: Job, made: pa.Table | list[Any] | TypedTables, triage: Triage, start: float, left: Callable[[int], bytes]
+) -> Result:
     """`left` packs the batch from a row on."""
     rest = None
     later = triage.postponed
@@ -278,9 +292,12 @@ def _result(job: Job, made: pa.Table | list[Any], triage: Triage, start: float, 
     if isinstance(made, list):
         packer: Packer[Any] = INTERNAL_SINK_RECORDS if made and type(made[0]) is InternalSinkRecord else SINK_RECORDS
         payload, count = _bytes_payload(packer.pack(made), job.shelf), len(made)
+    elif isinstance(made, TypedTables):
+        payload, count = _bytes_payload(made.pack(), job.shelf), made.count
     else:
         payload, count = _table_payload(made, job.shelf), made.num_rows
-    return Result(payload, None, None, time.perf_counter() - start, count, tuple(triage.failures), rest)
+    failures, by_records = tuple(triage.failures), dict(triage.by_records)
+    return Result(payload, None, None, time.perf_counter() - start, count, failures, rest, by_records)
 
 
 def _table_payload(table: pa.Table, shelf: Shelf | None) -> Payload:

@@ -15,6 +15,9 @@ from headgate.java.dates.civil import DAY_MS
 _EPOCH_DAY: Final = dt.date(1970, 1, 1).toordinal()
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MS: Final = dt.timedelta(milliseconds=1)
+FIRST_MS: Final = (dt.datetime.min.replace(tzinfo=dt.UTC) - _EPOCH) // _MS
+LAST_MS: Final = (dt.datetime.max.replace(tzinfo=dt.UTC) - _EPOCH) // _MS
+"""The first and the last millisecond that Python has a date for."""
 
 
 def days_of(value: dt.date) -> int:

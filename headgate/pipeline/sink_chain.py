@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from operator import attrgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from headgate.api import Converter, Form, FrameSinkTask, Header, Plugin, Schema, SinkRecord, SinkTask, TableSinkTask
 from headgate.model import ChainSpec
-from headgate.pipeline.batch import CONSUMED, Batch, consumed_name, rows, table_schema, text_column
-from headgate.pipeline.columns.json_shape import Shape
-from headgate.pipeline.columns.plan import ColumnPlan
+from headgate.pipeline.batch import CONSUMED, Batch, consumed_name, interleaved, rows, table_schema, text_column
+from headgate.pipeline.columns import reading
+from headgate.pipeline.columns.records_in_bulk import RecordsInBulk
+from headgate.pipeline.columns.refused_rows import RefusedRows
+from headgate.pipeline.columns.sink_plan import SinkPlan, shown_as
+from headgate.pipeline.columns.typed import TypedRow, TypedTables, in_order, tables_of
 from headgate.pipeline.converters.byte_array import ByteArrayConverter
 from headgate.pipeline.converters.json import JsonConverter
 from headgate.pipeline.converters.string import is_utf8
@@ -31,7 +34,10 @@ _COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "timestamp_type"
 _ABSENT: Final = ("", None, -1, None, None, None, None, None)
 _NAMED: Final = _COLUMNS[:3]
 """What an error message names a record by."""
+_UNKNOWN: Final[Any] = object()
 _STAGES: Final = {"key": Stage.KEY_CONVERTER, "value": Stage.VALUE_CONVERTER}
+
+T = TypeVar("T")
 
 Show: TypeAlias = Callable[[str, "bytes | None"], "str | None"]
 """From a topic and bytes of Kafka to the text in a column."""
@@ -63,7 +69,8 @@ class SinkChain(DirectedChain[SinkRecord]):
         self.output = output
         self._show = _as_json() if output.form is Form.JSON else text
         self._converted = [name for name in output.columns if name in ("key", "value")]
-        self._plan = ColumnPlan.of(self._chain, output.columns, output.form)
+        self._bulk = RecordsInBulk(self._chain, shown_as(output.form))
+        self._plan = None if self.passthrough else SinkPlan.of(self._chain, output.columns, output.form)
 
     @property
     def passthrough(self) -> bool:
@@ -73,6 +80,11 @@ class SinkChain(DirectedChain[SinkRecord]):
             and not self._chain.steps
             and all(self._as_it_is(name) for name in self._converted)
         )
+
+    @property
+    def by_records(self) -> bool:
+        """Whether every record goes through it by itself."""
+        return self.output.kind is Kind.RECORDS or (self._plan is None and not self.passthrough)
 
     @property
     def needed(self) -> frozenset[str]:
@@ -97,28 +109,60 @@ class SinkChain(DirectedChain[SinkRecord]):
         triage = triage or Triage(ErrorPolicy())
         schema = table_schema(self.output.columns)
         by_rows = self._by_rows if self._chain.steps else self._quick
-        if self._plan is None:
-            return by_rows(batch, schema, triage, 0)
-        made = []
-        for part in self._plan.parts(batch):
-            rows = batch.slice(part.first, part.end - part.first)
-            by_columns = self._by_columns(self._plan, rows, part.shape, schema) if part.shape else None
-            made.append(by_rows(rows, schema, triage, part.first) if by_columns is None else by_columns)
-            if triage.postponed:
-                break
-        return pa.concat_tables(made) if made else schema.empty_table()
+        made, rest, numbers = self._by_columns(batch, triage, lambda plan, *of: plan.table(*of, schema))
+        if len(numbers):
+            kept, table = by_rows(rest, schema, triage, numbers)
+            if not made:
+                return table
+            made.append((pa.array(kept, pa.int64()), table))
+        return interleaved(made, schema, triage.end)
+
+    def typed(self, batch: Batch, triage: Triage) -> TypedTables:
+        """The same with keys and values as they are: one table after the other."""
+        names = self.output.columns
+        made, rest, numbers = self._by_columns(batch, triage, lambda plan, *of: plan.typed(*of, names))
+        if not self._chain.steps:  # then what nobody wants need not be readable
+            wanted = {*_NAMED, *map(consumed_name, names)}
+            rest = rest.select([name for name in rest.schema.names if name in wanted])
+        places: list[int] = []
+        kept = self._each(rest, triage, lambda record, _: self._typed_row(record), numbers, places)
+        first = 0
+        for count, table in tables_of(kept, names):
+            made.append((pa.array(places[first : first + count], pa.int64()), table))
+            first += count
+        return in_order(made, triage.end)
+
+    def _typed_row(self, record: SinkRecord) -> TypedRow:
+        return attempt(Stage.VALUE_CONVERTER, type(self._chain.value), TypedRow.of, record, self.output.columns)
+
+    def _by_columns(
+        self, batch: Batch, triage: Triage, finish: Callable[..., T]
+    ) -> tuple[list[tuple[pa.Array, T]], Batch, Sequence[int]]:
+        """Pieces with the numbers of their rows; and what is left to be done record by record, with its numbers."""
+        plan = self._plan
+        if plan is None or batch.num_rows < reading.FEWEST:
+            return [], batch, range(batch.num_rows)
+        refused = RefusedRows(batch.num_rows)
+        made = list(plan.pieces(batch, refused, partial(finish, plan)))
+        triage.by_records += refused.reasons
+        left = refused.rows
+        rest = batch if len(left) == batch.num_rows else batch.take(pa.array(left))
+        return made, rest, left.tolist()
 
     def rows(self, batch: Batch, triage: Triage) -> pa.Table:
         """The records as the statement will see them."""
         rows = StatementRows(self._chain.headers)
         return rows.table(self._each(batch, triage, lambda record, _: rows.row(record)))
 
-    def selected(self, records: Sequence[SinkRecord], triage: Triage) -> list[SinkRecord] | pa.Table:
+    def selected(self, records: Sequence[SinkRecord], triage: Triage) -> list[SinkRecord] | pa.Table | TypedTables:
         """Of records that a statement made: what the chain gives, rows for the next statement or its output."""
         if self.cut:
             return self._statement_rows(records, triage)
         if self.output.kind is Kind.RECORDS:
             return self._stepped(records, triage, lambda record: record)
+        if self.output.form is Form.TYPED:
+            rows = self._stepped(records, triage, self._typed_row)
+            return TypedTables([table for _, table in tables_of(rows, self.output.columns)])
         schema = table_schema(self.output.columns)
         get = [self._getter(name) for name in schema.names]
         return _table(self._stepped(records, triage, lambda record: [each(record) for each in get]), schema)
@@ -138,22 +182,46 @@ class SinkChain(DirectedChain[SinkRecord]):
 
     # --- record by record ---------------------------------------------------------------------------------------------
 
-    def _by_rows(self, batch: Batch, schema: pa.Schema, triage: Triage, first: int) -> pa.Table:
-        """`first` is the number of the first row."""
+    def _by_rows(
+        self, batch: Batch, schema: pa.Schema, triage: Triage, numbers: Sequence[int]
+    ) -> tuple[Sequence[int], pa.Table]:
+        """`numbers` are those of the rows; those that are left come back beside the table."""
+        many = len(numbers) >= reading.FEWEST
+        known = self._chain.steps.outcomes(self._bulk.records(batch)) if many else []
+        if known and not isinstance(known[-1], StageFailed):
+            table = self._bulk.table([record for record in known if isinstance(record, SinkRecord)], schema)
+            if table is not None:
+                return [number for number, record in zip(numbers, known, strict=True) if record is not None], table
         get = [self._getter(name) for name in schema.names]
-        kept = self._each(batch, triage, lambda record, _: [each(record) for each in get], first)
-        return _table(kept, schema)
+        places: list[int] = []
+        kept = self._each(batch, triage, lambda record, _: [each(record) for each in get], numbers, places, known)
+        return places, _table(kept, schema)
 
     def _each(
-        self, batch: Batch, triage: Triage, finish: Callable[[SinkRecord, Sequence[Any]], Any] | None, first: int = 0
+        self,
+        batch: Batch,
+        triage: Triage,
+        finish: Callable[[SinkRecord, Sequence[Any]], Any] | None,
+        numbers: Sequence[int] | None = None,
+        places: list[int] | None = None,
+        known: Sequence[SinkRecord | StageFailed | None] = (),
     ) -> list[Any]:
-        convert, apply = self._record, self._chain.steps.apply
+        """`numbers` are those of the rows, unless they begin at 0; the ones that are kept are added to `places`.
+        `known`: what has become of the first ones already."""
+        convert, apply, outcomes = self._record, self._chain.steps.apply, iter(known)
+        numbers = range(batch.num_rows) if numbers is None else numbers
         done = []
-        for index, row in enumerate(rows(batch, _COLUMNS, _ABSENT), first):
+        for index, row in zip(numbers, rows(batch, _COLUMNS, _ABSENT), strict=True):
             try:
-                kept = apply(convert(row))
+                kept = next(outcomes, _UNKNOWN)
+                if kept is _UNKNOWN:
+                    kept = apply(convert(row))
+                if isinstance(kept, StageFailed):
+                    raise kept
                 if kept is not None:
                     done.append(kept if finish is None else finish(kept, row))
+                    if places is not None:
+                        places.append(index)
             except StageFailed as failed:
                 if not triage.goes_on(index, failed, partial(ConsumedRecord.of, row)):
                     break
@@ -219,13 +287,9 @@ class SinkChain(DirectedChain[SinkRecord]):
 
     # --- columns without a record per row -----------------------------------------------------------------------------
 
-    def _by_columns(self, plan: ColumnPlan, batch: Batch, shape: Shape, schema: pa.Schema) -> pa.Table | None:
-        try:
-            return plan.table(batch, shape, schema)
-        except Exception:  # as records they go on, or show which of them is wrong
-            return None
-
-    def _quick(self, batch: Batch, schema: pa.Schema, triage: Triage, first: int) -> pa.Table:
+    def _quick(
+        self, batch: Batch, schema: pa.Schema, triage: Triage, numbers: Sequence[int]
+    ) -> tuple[Sequence[int], pa.Table]:
         ready: dict[str, Any] = {}
         shows: dict[str, Show] = {}
         for field in schema:
@@ -243,13 +307,14 @@ class SinkChain(DirectedChain[SinkRecord]):
                 for name, show in shows.items()
             }
         if shown is None:  # once more with care: which record was it?
-            kept, shown = self._careful(batch, shows, triage, first)
+            kept, shown = self._careful(batch, shows, triage, numbers)
             ready = {name: column.take(pa.array(kept, pa.int64())) for name, column in ready.items()}
+            numbers = [numbers[index] for index in kept]
         columns = ready | {name: _array(texts, pa.string()) for name, texts in shown.items()}
-        return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
+        return numbers, pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
     def _careful(
-        self, batch: Batch, shows: Mapping[str, Show], triage: Triage, first: int
+        self, batch: Batch, shows: Mapping[str, Show], triage: Triage, numbers: Sequence[int]
     ) -> tuple[list[int], dict[str, list[str | None]]]:
         """The rows that did not fail, and the texts of their columns."""
         calls = [
@@ -262,7 +327,7 @@ class SinkChain(DirectedChain[SinkRecord]):
                 texts.append([attempt(stage, cls, show, row[0], row[place]) for show, stage, cls, place in calls])
                 kept.append(index)
             except StageFailed as failed:
-                if not triage.goes_on(first + index, failed, partial(ConsumedRecord.of, row)):
+                if not triage.goes_on(numbers[index], failed, partial(ConsumedRecord.of, row)):
                     break
         return kept, {name: [row[place] for row in texts] for place, name in enumerate(shows)}
 

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from headgate.api import ConnectError, Converter, DataError, Header, Schema, SchemaType, SourceRecord, Struct
+from headgate.api import ConnectError, DataError, Header, Schema, SchemaType, SourceRecord, SourceTable, Struct
+from headgate.api.frame import NotByColumns
 from headgate.java.text import decode_utf8
-from headgate.pipeline.batch import PRODUCED, Produced, numbered, produced, rows, text_column
-from headgate.pipeline.columns.frame import joined
-from headgate.pipeline.columns.shown import quoted
-from headgate.pipeline.converters.byte_array import ByteArrayConverter
-from headgate.pipeline.converters.json import JsonConverter
-from headgate.pipeline.converters.string import is_utf8
+from headgate.model import ChainSpec
+from headgate.pipeline.batch import PRODUCED, Produced, interleaved, joined, produced, rows
+from headgate.pipeline.columns import reading
+from headgate.pipeline.columns.refused_rows import RefusedRows
+from headgate.pipeline.columns.source_plan import SourcePlan, now_ms
 from headgate.pipeline.directed_chain import DirectedChain
 from headgate.pipeline.failure import PolledRecord, Stage, shown_record
 from headgate.pipeline.policy import ErrorPolicy
 from headgate.pipeline.tolerance import StageFailed, Triage, attempt
 
-Column: TypeAlias = "pa.Array | pa.ChunkedArray"
-
 _NO_TIMESTAMP: Final = -1
+_UNKNOWN: Final[Any] = object()
 
 
 class SourceChain(DirectedChain[SourceRecord]):
     """Transforms, then converters."""
+
+    def __init__(self, spec: ChainSpec) -> None:
+        super().__init__(spec)
+        self._plan = SourcePlan(self._chain)
 
     def records(self, records: Sequence[SourceRecord], triage: Triage | None = None) -> pa.Table:
         """PRODUCED rows of the records that no transform dropped. What fails is for `triage`; without one, raises
@@ -37,31 +39,51 @@ class SourceChain(DirectedChain[SourceRecord]):
         triage = triage or Triage(ErrorPolicy())
         if self.cut:
             return self._statement_rows(records, triage)
-        return produced(self._converted(records, triage))
+        known = self._chain.steps.outcomes(records) if len(records) >= reading.FEWEST else []
+        kept = [(row, record) for row, record in enumerate(known) if isinstance(record, SourceRecord)]
+        if known and not isinstance(known[-1], StageFailed):
+            # Where nothing failed, and all records are of a kind, their converters write columns.
+            with suppress(NotByColumns, DataError):
+                return self._plan.produced(kept)
+        return produced(self._converted(records, triage, known=known))
 
-    def columns(
-        self,
-        topic: str,
-        table: pa.Table,
-        key_schema: Schema | None = None,
-        value_schema: Schema | None = None,
-        triage: Triage | None = None,
-    ) -> pa.Table:
-        """The same for a table, as SourceTable describes it."""
+    def columns(self, source: SourceTable, triage: Triage | None = None) -> pa.Table:
+        """The same for a table."""
+        table = source.table
         if "value" not in table.column_names:
             raise ConnectError('The table of a source task has no column "value"')
-        quick = self._quick(topic, table, key_schema, value_schema)
-        if quick is not None:
-            return quick
-        return self.records(list(_records(topic, table, key_schema, value_schema)), triage)
+        triage = triage or Triage(ErrorPolicy())
+        if self.cut or not self._plan.takes(table.num_rows):
+            return self.records(list(_records(source, table)), triage)
+        refused = RefusedRows(table.num_rows)
+        made = list(self._plan.tables(source, refused))
+        triage.by_records += refused.reasons
+        left = refused.rows
+        if len(left):
+            records = list(_records(source, table.take(pa.array(left))))
+            by_records = produced(self._converted(records, triage, left.tolist()))
+            made.append((joined(by_records.column("row")), by_records))
+        return interleaved(made, PRODUCED, triage.end)
 
-    def _converted(self, records: Sequence[SourceRecord], triage: Triage) -> Iterator[Produced]:
-        chain = self._chain
+    def _converted(
+        self,
+        records: Sequence[SourceRecord],
+        triage: Triage,
+        numbers: Sequence[int] | None = None,
+        known: Sequence[SourceRecord | StageFailed | None] = (),
+    ) -> Iterator[Produced]:
+        """`numbers` are those of the rows that they were, unless these begin at 0; `known`: what transforms have made
+        of the first ones already."""
+        chain, outcomes = self._chain, iter(known)
         key_class, value_class = type(chain.key), type(chain.value)
         to_key, to_value = chain.key.from_connect, chain.value.from_connect
-        for row, origin in enumerate(records):
+        for row, origin in zip(numbers or range(len(records)), records, strict=True):
             try:
-                record = chain.steps.apply(origin)
+                record = next(outcomes, _UNKNOWN)
+                if record is _UNKNOWN:
+                    record = chain.steps.apply(origin)
+                if isinstance(record, StageFailed):
+                    raise record
                 if record is None:
                     continue
                 topic = record.topic
@@ -92,81 +114,20 @@ class SourceChain(DirectedChain[SourceRecord]):
         key, value, headers = self._raw(topic, record)
         return known._replace(timestamp=timestamp, key=key, value=value, headers=headers)
 
-    # --- columns without a record per row -----------------------------------------------------------------------------
 
-    def _quick(
-        self, topic: str, table: pa.Table, key_schema: Schema | None, value_schema: Schema | None
-    ) -> pa.Table | None:
-        """None when rows must be transformed, or looked at one by one to find out which is wrong."""
-        names = set(table.column_names)
-        timestamps = table.column("timestamp").cast(pa.int64()) if "timestamp" in names else None
-        if self._chain.steps or (timestamps is not None and (pc.min(timestamps).as_py() or 0) < 0):
-            return None
-        count = table.num_rows
-        try:
-            value = _bytes_column(self._chain.value, topic, table.column("value"), value_schema)
-            if "key" in names:
-                key = _bytes_column(self._chain.key, topic, table.column("key"), key_schema)
-            else:  # the same for every row
-                key = pa.repeat(pa.scalar(self._chain.key.from_connect(topic, key_schema, None), pa.binary()), count)
-        except Exception:
-            return None
-        partition = table.column("partition").cast(pa.int32()) if "partition" in names else pa.nulls(count, pa.int32())
-        columns = {
-            "row": numbered(count),
-            "topic": pa.repeat(pa.scalar(topic, pa.string()), count),
-            "partition": partition,
-            "key": key,
-            "value": value,
-            "timestamp": pa.nulls(count, pa.int64()) if timestamps is None else timestamps,
-            "headers": pa.nulls(count, PRODUCED.field("headers").type),
-        }
-        return pa.Table.from_arrays([columns[name] for name in PRODUCED.names], schema=PRODUCED)
-
-
-def _bytes_column(converter: Converter, topic: str, column: pa.ChunkedArray, schema: Schema | None) -> Column:
-    """The column as the converter writes it, all at once where that needs no look at the values."""
-    kind = column.type
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    is_bytes = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-    if is_utf8(converter) and (is_text or is_bytes):
-        return (column if is_text else text_column(column)).cast(pa.binary())
-    if type(converter) is ByteArrayConverter and is_bytes and (schema is None or schema.type is SchemaType.BYTES):
-        return column.cast(pa.binary())
-    if type(converter) is JsonConverter and (is_text or (is_bytes and _is_string(schema))):
-        return _json_column(converter, topic, column.cast(pa.string()) if is_text else text_column(column), schema)
-    convert = converter.from_connect
-    return pa.array([convert(topic, schema, _shaped(schema, item)) for item in column.to_pylist()], pa.binary())
-
-
-def _json_column(converter: JsonConverter, topic: str, column: Column, schema: Schema | None) -> Column:
-    """Text between what comes before and after it in every row. Raises whatever the converter does."""
-    around = converter.from_connect(topic, schema, "") or b""
-    head, _, tail = around.decode().rpartition('""')
-    written = quoted(joined(column), head, tail).cast(pa.binary())
-    null = converter.from_connect(topic, schema, None) if written.null_count else None
-    return written if null is None else written.fill_null(pa.scalar(null, pa.binary()))
-
-
-def _is_string(schema: Schema | None) -> bool:
-    return schema is not None and schema.type is SchemaType.STRING
-
-
-def _records(
-    topic: str, table: pa.Table, key_schema: Schema | None, value_schema: Schema | None
-) -> Iterator[SourceRecord]:
-    now = int(time.time() * 1000)
-    for key, value, timestamp, partition in rows(
-        table, ("key", "value", "timestamp", "partition"), (None, None, now, None)
-    ):
+def _records(source: SourceTable, table: pa.Table) -> Iterator[SourceRecord]:
+    """Of rows of the source's table."""
+    names, absent = ("key", "value", "timestamp", "partition", "headers"), (None, None, now_ms(), None, None)
+    for key, value, timestamp, partition, headers in rows(table, names, absent):
         yield SourceRecord(
-            topic=topic,
-            key=_shaped(key_schema, key),
-            value=_shaped(value_schema, value),
-            key_schema=key_schema,
-            value_schema=value_schema,
+            topic=source.topic,
+            key=_shaped(source.key_schema, key),
+            value=_shaped(source.value_schema, value),
+            key_schema=source.key_schema,
+            value_schema=source.value_schema,
             timestamp=timestamp,
             partition=partition,
+            headers=tuple(Header(each["key"], each["value"]) for each in headers or ()),
         )
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from headgate.api import ConnectError, Predicate, Record, Transform
+from headgate.api.frame import ByColumns, DecidesByColumns, Frame
 from headgate.api.transform import EVERYTHING
-from headgate.pipeline.columns.frame import ByColumns, DecidesByColumns, Frame
+from headgate.pipeline.columns.refused_rows import RefusedRows
 from headgate.pipeline.failure import Stage, class_name
+from headgate.pipeline.inherited import said_of
 from headgate.pipeline.tolerance import StageFailed
 from headgate.pipeline.transforms.sql import Sql
 
@@ -46,15 +52,38 @@ class Step:
     def by_columns(self) -> bool:
         """Whether it knows how to take columns."""
         predicate = self.predicate
-        return _said_of(type(self.transform), "apply_to_columns", "apply") and (
-            predicate is None or _said_of(type(predicate), "test_columns", "test")
+        return said_of(type(self.transform), "apply_to_columns", "apply") and (
+            predicate is None or said_of(type(predicate), "test_columns", "test")
         )
 
-    def apply_to_columns(self, frame: Frame) -> Frame | None:
-        """The same for a frame. Raises NotByColumns."""
-        if self.predicate is not None and cast(DecidesByColumns, self.predicate).test_columns(frame) == self.negate:
-            return frame
-        return cast(ByColumns, self.transform).apply_to_columns(frame)
+    def apply_to_columns(self, frame: Frame, refused: RefusedRows) -> Iterator[Frame]:
+        """The same for a frame, in one or several, without the records that are refused."""
+        asked = refused.accepted(frame, self._chosen)
+        if asked is None:
+            return
+        frame, mask = asked
+        chosen, spared = frame.split(mask) if mask is not None else (frame, None)
+        if spared is not None:
+            yield spared
+        done = None if chosen is None else refused.accepted(chosen, self._changed)
+        if done is not None:
+            yield from done[1]
+
+    def _chosen(self, frame: Frame) -> pa.Array | None:
+        """A mask of the records that it is applied to; None: to all. Raises NotByColumns."""
+        if self.predicate is None:
+            return None
+        answer = cast(DecidesByColumns, self.predicate).test_columns(frame)
+        if isinstance(answer, bool):
+            return None if answer != self.negate else pa.repeat(pa.scalar(value=False), frame.count)
+        return pc.invert(answer) if self.negate else answer
+
+    def _changed(self, frame: Frame) -> list[Frame]:
+        """Raises NotByColumns."""
+        made = cast(ByColumns, self.transform).apply_to_columns(frame)
+        if made is None:
+            return []
+        return [made] if isinstance(made, Frame) else list(made)
 
     def close(self) -> None:
         self.transform.close()
@@ -63,18 +92,7 @@ class Step:
 
 
 def _uses(plugin: Transform[Any] | Predicate[Any], method: str) -> frozenset[str]:
-    return plugin.uses if _said_of(type(plugin), "uses", method) else EVERYTHING
-
-
-def _said_of(cls: type, name: str, method: str) -> bool:
-    """Whether this name was given to the method that the class has. One that a derived class has instead may do
-    something else with records."""
-    for each in cls.__mro__:
-        if name in vars(each):
-            return True
-        if method in vars(each):
-            return False
-    return False
+    return plugin.uses if said_of(type(plugin), "uses", method) else EVERYTHING
 
 
 class Steps:
@@ -96,7 +114,7 @@ class Steps:
         """The parts of a record that they look at. Raises ConnectError."""
         return frozenset().union(*(step.uses for step in self._steps))
 
-    @property
+    @cached_property
     def by_columns(self) -> bool:
         """Whether all of them know how to take columns."""
         return all(step.by_columns for step in self._steps)
@@ -114,11 +132,20 @@ class Steps:
             raise StageFailed(Stage.TRANSFORMATION, cls, error) from error
         return current
 
-    def apply_to_columns(self, frame: Frame) -> Frame | None:
-        """The same for a frame, if they can. Raises NotByColumns."""
-        current: Frame | None = frame
+    def outcomes(self, records: Iterable[R]) -> list[R | StageFailed | None]:
+        """What `apply` gives for each of them, up to the first that fails."""
+        found: list[R | StageFailed | None] = []
+        try:
+            found.extend(map(self.apply, records))
+        except StageFailed as failed:
+            found.append(failed)
+        return found
+
+    def apply_to_columns(self, frame: Frame, refused: RefusedRows) -> list[Frame]:
+        """The same for a frame, if they can: one or several, without the records that were dropped or refused."""
+        current = [frame]
         for step in self._steps:
-            current = step.apply_to_columns(current) if current is not None else None
+            current = [made for each in current for made in step.apply_to_columns(each, refused)]
         return current
 
     def close(self) -> None:

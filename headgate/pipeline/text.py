@@ -70,7 +70,7 @@ def _any(value: Any, schema: Schema | None) -> str:
         return decimal_text(value)
     if isinstance(value, dt.date | dt.time):
         return _DATE.format(instant_ms(value))
-    return str(value)
+    return "null" if value is None else str(value)
 
 
 def _dict_text(value: dict[Any, Any]) -> str:

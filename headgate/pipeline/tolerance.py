@@ -9,6 +9,7 @@ can be stopped at once, and what was done before the pause is not done again.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -95,6 +96,13 @@ class Triage:
         self._traces = Traces()
         self.failures: list[Failure] = []
         self.postponed: Postponed | None = None
+        self.by_records: Counter[str] = Counter()
+        """How many records could not go by columns, and why."""
+
+    @property
+    def end(self) -> int | None:
+        """The row before which the batch ends for now; None: it is done."""
+        return self.postponed.row if self.postponed else None
 
     def goes_on(self, row: int, failed: StageFailed, record: Callable[[], ConsumedRecord | PolledRecord]) -> bool:
         """Whether the batch goes on after this row, without its record. False: it ends before this row for now.

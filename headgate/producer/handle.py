@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -28,6 +28,13 @@ _SLICE_S: Final = 0.5
 """In between, what was reported meanwhile is looked at."""
 
 
+@runtime_checkable
+class Destroyable(Protocol):
+    """A native producer that can be ended at once, before all have let go of it."""
+
+    def destroy(self) -> None: ...
+
+
 class Handle:
     """Its errors are KafkaFault: plain data, never the library's exception."""
 
@@ -40,7 +47,14 @@ class Handle:
         self.reports = Reports(settings.transactional_id)
         self.hints = Hints(name, config.pop("error_cb", None))
         self.broken = False
-        """A call never came back: nothing may be asked of it any more."""
+        """A call did not come back in time: nothing may be asked of it any more."""
+        self.occupied = False
+        """Another thread is inside, and stays there."""
+        self._guard = threading.Lock()
+        self._late = False
+        """A call is under way that may come back late, or never."""
+        self._left = False
+        """That call, when it is back, has to end it: nobody else does."""
         config |= {ONLY_FAILURES: only_failures, "on_delivery": self.reports.on_report, "error_cb": self.hints.on_error}
         try:
             self.native = Producer(config, logger=log) if make is None else make(config)
@@ -64,6 +78,25 @@ class Handle:
             raise fault
         finally:
             del fault  # or it holds this frame, which holds it, and both the producer, long after all of it is over
+
+    def call_late(self, function: Callable[..., T], *args: Any) -> T:
+        """The same for a call that may not come back in time, in a thread of its own: whoever wanted it may be gone."""
+        with self._guard:
+            self._late = True
+        try:
+            return self.call(function, *args)
+        finally:
+            with self._guard:
+                self._late = False
+                left = self._left
+            if left:
+                self._drop()
+
+    def _leave(self) -> bool:
+        """Whether it cannot be ended now: who is inside does that, or nobody."""
+        with self._guard:
+            self._left = self._late
+            return self._left or self.occupied
 
     def serve(self, seconds: float = 0.0) -> None:
         """Takes what came back; waits for it that long."""
@@ -117,10 +150,10 @@ class Handle:
         self.reports.dropping = True
 
         def work() -> None:
-            if self.broken:
+            if self._leave():
                 return
             try:
-                if abort:
+                if abort and not self.broken:
                     self.call(self.native.abort_transaction, max(deadline - time.monotonic(), 0.0) * 0.8)
             except KafkaFault as fault:
                 log.info("The open transaction is left to the coordinator: %s", fault)
@@ -134,7 +167,7 @@ class Handle:
     def abandon(self) -> None:
         """Lets go of it without waiting."""
         self.reports.dropping = True
-        if not self.broken:
+        if not self._leave():
             threading.Thread(target=self._drop, name="producer-abandoned", daemon=True).start()
 
     def _drop(self) -> None:
@@ -151,3 +184,5 @@ class Handle:
         except (KafkaFault, RuntimeError) as error:
             log.debug("While a producer was dropped: %s", error)
         del self.native
+        if isinstance(native, Destroyable):  # whoever still holds it, by a traceback that somebody keeps, say
+            native.destroy()

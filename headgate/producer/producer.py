@@ -155,7 +155,7 @@ class TransactionalProducer(Machine):
             patience = max(seconds - late, seconds / 5)
             limit = max(seconds, late)
             try:
-                within(limit, lambda: handle.call(native, wanted, group_metadata, patience), "producer-offsets")
+                within(limit, lambda: handle.call_late(native, wanted, group_metadata, patience), "producer-offsets")
             except KafkaFault as fault:
                 self._fail(fault.info, Operation.SEND_OFFSETS)
             except Overrun as overrun:
@@ -254,7 +254,7 @@ class TransactionalProducer(Machine):
         if self._plain is not None:
             self._plain.close()
         if not self._busy.acquire(timeout=max(deadline - time.monotonic(), 0.0)):
-            handle.broken = True  # another thread is inside
+            handle.occupied = True
         handle.dispose(max(deadline - time.monotonic(), 0.1), abort=abort)
 
     def __enter__(self) -> Self:

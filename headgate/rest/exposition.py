@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from headgate import __version__
 from headgate.metrics import (
@@ -152,6 +152,15 @@ class _Snapshot:
                     family = families[name] = GaugeMetricFamily(f"kafka_connect_{name}", doc, labels=_TASK)
                 family.add_metric([task.connector, str(task.task)], value)
         yield from families.values()
+        yield self._by_records()
+
+    def _by_records(self) -> Metric:
+        doc = "Records that went one by one where their chain takes columns, by the reason"
+        family = CounterMetricFamily("headgate_task_records_by_record", doc, labels=[*_TASK, "reason"])
+        for task, metrics in self._tasks.items():
+            for reason, count in list(metrics.by_records.items()):
+                family.add_metric([task.connector, str(task.task), reason], count)
+        return family
 
 
 def _values(metrics: TaskMetrics) -> Iterator[tuple[str, float]]:

@@ -62,6 +62,7 @@ def build(
         cluster=cluster_config(connector, worker),
         flush_interval_ms=worker.flush_interval_ms,
         flush_timeout_ms=worker.flush_timeout_ms,
+        buffer_bytes=worker.buffer_bytes,
         topic_groups=topic_creation(kind, connector, worker),
         transaction=transaction(task, kind, connector, worker),
     )
@@ -145,15 +146,22 @@ def _plugin(prefix: str, config: Config, kind: PluginKind, plugins: Plugins) -> 
 
 
 def producer_config(task: TaskId, config: Config, worker: WorkerConfig) -> Config:
+    given = {**worker.prefixed("producer."), **with_prefix(config, "producer.override.")}
     return {
         "bootstrap.servers": worker.bootstrap_servers,
         "client.id": f"connector-producer-{task}",
         "acks": "all",
         "enable.idempotence": "true",
         "delivery.timeout.ms": str(2**31 - 1),
-        **worker.prefixed("producer."),
-        **with_prefix(config, "producer.override."),
+        "buffer.memory": str(_room(given, worker)),
+        **given,
     }
+
+
+def _room(given: Config, worker: WorkerConfig) -> int:
+    """Of a producer, for what is on its way: librdkafka would take a gigabyte. What is larger would never go."""
+    largest = given.get("max.request.size", given.get("message.max.bytes", "")).strip()
+    return max(worker.buffer_bytes, 2 * int(largest) if largest.isdecimal() else 0)
 
 
 _REACHING = ("bootstrap.servers", "client.dns.lookup", "security.protocol", "sasl.", "ssl.")

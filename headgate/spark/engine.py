@@ -1,7 +1,8 @@
-"""The engine: Spark as tasks use it. Batches go to residents; SQL, DataFrames and large ranges are jobs."""
+"""The engine: Spark as tasks use it. Batches go to residents; SQL and DataFrames are jobs."""
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -12,13 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from headgate.kafka.settings import ClientConfigError
 from headgate.metrics import JvmFigures
 from headgate.model import TaskId, TaskSpec
 from headgate.pipeline.blob import Packed
 from headgate.pipeline.shelf import Shelf
 from headgate.sandbox import Sandbox
-from headgate.spark.range_job import RangeJobs
-from headgate.spark.ranges import RangeFrames, SparkRanges
+from headgate.spark.ranges import FramedRanges, RangeFrames, ResidentRanges
 from headgate.spark.residents import Residents
 from headgate.spark.session import Session
 from headgate.spark.settings import on_this_machine, settings_of, ui_host
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from headgate.pipeline.sink_chain import Output, SinkChain
+
+log = logging.getLogger(__name__)
 
 _FOLDER: Final = re.compile(r"headgate-(\d+)-\w+")
 _LONGEST: Final = 60
@@ -109,10 +112,18 @@ class SparkEngine:
         """What is wrong with a transform, by key, as far as only Spark knows, and while there is one to ask."""
         return problems(self._session, cls, settings, self._sandbox)
 
-    def ranges(self, spec: TaskSpec, chain: bytes, sink: SinkChain, frames: bool) -> SparkRanges:
-        """Reads ranges of offsets for a sink; `frames`: the task takes frames of Spark's Kafka source."""
-        framed = RangeFrames(spec.consumer, chain, sink) if frames else None
-        return SparkRanges(spec.id, self._session, RangeJobs(spec.consumer, chain, sink.output, sink.needed), framed)
+    def ranges(
+        self, spec: TaskSpec, chain: bytes, sink: SinkChain, frames: bool
+    ) -> FramedRanges | ResidentRanges | None:
+        """Reads ranges of offsets for a sink; `frames`: the task takes frames of Spark's Kafka source. None where only
+        the task's consumer can read."""
+        if frames:
+            return FramedRanges(spec.id, self._session, RangeFrames(spec.consumer, chain, sink))
+        try:
+            return ResidentRanges(spec, chain, sink, self._residents)
+        except ClientConfigError as error:
+            log.info("A backlog will be read by the consumer alone: %s", error)
+            return None
 
     def frame(self, table: pa.Table) -> DataFrame:
         return self._session.session().createDataFrame(table)

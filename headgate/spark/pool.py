@@ -114,12 +114,17 @@ class Pool:
         given = [resident] if stays and self._give(resident, now) else []
         return blob, [*given, *self.share(now)]
 
-    def cancel(self, task: TaskId) -> tuple[list[Blob], list[Resident]]:
-        """What the task waits for, and the residents that work on it and are condemned."""
+    def drop(self, task: TaskId) -> list[Blob]:
+        """What the task waits for and nobody works on."""
         dropped = [blob for blob in self._waiting if blob.task == task]
         dropped += [blob for _, blob, _ in self._judgements if blob.task == task]
         self._waiting = [blob for blob in self._waiting if blob.task != task]
         self._judgements = [each for each in self._judgements if each[1].task != task]
+        return dropped
+
+    def cancel(self, task: TaskId) -> tuple[list[Blob], list[Resident]]:
+        """What the task waits for, and the residents that work on it and are condemned."""
+        dropped = self.drop(task)
         condemned = [each for each in self.residents.values() if each.blob is not None and each.blob.task == task]
         for each in condemned:
             each.condemned = True

@@ -1,22 +1,30 @@
-"""Large backlogs as DataFrames, read by the executors through Spark's Kafka source, for sinks that write from there."""
+"""Large backlogs, read by the executors: by residents, or, for sinks that write from there, by Spark's Kafka source."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from headgate.model import Config, TaskId
+from headgate.kafka.settings import USUAL, ClientConfigError, ClientKind, translate
+from headgate.kafka.settings.kafka_python import for_kafka_python
+from headgate.model import Config, TaskId, TaskSpec, TopicPartition
+from headgate.pipeline.blob import Packed
 from headgate.pipeline.sink_chain import SinkChain
-from headgate.spark.range_job import RangeJobs, Ranges
+from headgate.spark.range_part import RangePart, results
+from headgate.spark.residents import Residents
 from headgate.spark.session import Session, label
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from headgate.pipeline.shelf import Shelf
+
+Ranges: TypeAlias = Mapping[TopicPartition, tuple[int, int]]
+"""From the first offset to the one after the last."""
 
 # Spark's source sets these itself and refuses them from outside.
 _OWNED: Final = frozenset(
@@ -27,6 +35,10 @@ _OWNED: Final = frozenset(
     }
 )  # fmt: skip
 _FASTER: Final = {"max.poll.records": "5000", "max.partition.fetch.bytes": str(16 * 1024 * 1024)}
+
+_BY_RECORDS: Final = 5_000
+"""Most of a part whose records go one by one: more would take so long that the pool took the chain for one that waits,
+and had more residents come than there are cores."""
 
 _COLUMNS: Final = {
     "topic": "topic",
@@ -93,28 +105,27 @@ class RangeFrames:
         )
 
 
-class SparkRanges:
-    """Fits `tasks.ports.RangeReader`: of one task, on a lane as its statements are, whose jobs can be cancelled."""
+class FramedRanges:
+    """Fits `tasks.ports.RangeReader`: frames for one task, on a lane as its statements are, whose jobs can be
+    cancelled."""
 
-    def __init__(self, task: TaskId, session: Session, jobs: RangeJobs, frames: RangeFrames | None) -> None:
-        """`frames`: where the task takes the frame itself."""
+    most: Final = 1_000_000
+    ahead: Final = 1
+
+    def __init__(self, task: TaskId, session: Session, frames: RangeFrames) -> None:
         self._task = task
         self._session = session
-        self._jobs = jobs
         self._frames = frames
         self._lane = ThreadPoolExecutor(1, f"spark-{task}")
 
-    def read(self, ranges: Ranges, shelf: Shelf | None) -> Future[Any]:
-        """A frame, or packed results. Fails with what explains Spark's error."""
-        return self._lane.submit(partial(self._read, ranges, shelf))
+    def read(self, ranges: Ranges, shelf: Shelf | None) -> Future[DataFrame]:
+        """Fails with what explains Spark's error."""
+        return self._lane.submit(self._read, ranges)
 
-    def _read(self, ranges: Ranges, shelf: Shelf | None) -> DataFrame | list[bytes]:
+    def _read(self, ranges: Ranges) -> DataFrame:
         try:
-            context = self._session.context()
-            label(context, str(self._task), self._task.connector)
-            if self._frames is not None:
-                return self._frames.frame(self._session.session(), ranges)
-            return self._jobs.read(context, ranges, shelf)
+            label(self._session.context(), str(self._task), self._task.connector)
+            return self._frames.frame(self._session.session(), ranges)
         except Exception as error:
             raise self._session.explain(error) from error
 
@@ -123,3 +134,51 @@ class SparkRanges:
 
     def close(self) -> None:
         self._lane.shutdown(wait=False)
+
+
+class ResidentRanges:
+    """Fits `tasks.ports.RangeReader`: packed results for one task."""
+
+    most: int = 20_000
+
+    def __init__(self, spec: TaskSpec, chain: bytes, sink: SinkChain, residents: Residents) -> None:
+        """Raises ClientConfigError when only librdkafka can read what the task reads."""
+        settings = {**translate(ClientKind.CONSUMER, spec.consumer).config, **USUAL}
+        if str(settings.get("check.crcs", "false")).lower() == "true":
+            raise ClientConfigError("check.crcs is for librdkafka")
+        for_kafka_python(settings)
+        self._task = spec.id
+        self._residents = residents
+        if sink.by_records:
+            self.most = _BY_RECORDS
+        self._part = RangePart(TopicPartition("", 0), 0, 0, settings, chain, sink.output, sink.needed)
+
+    @property
+    def ahead(self) -> int:
+        """So many that each resident has one to work on and one that waits for it."""
+        return 2 * self._residents.wide
+
+    def read(self, ranges: Ranges, shelf: Shelf | None) -> Future[list[bytes]]:
+        """Partition by partition, in the order of the offsets. Several residents may read one partition."""
+        parts = [
+            replace(self._part, where=where, start=at, end=min(at + self.most, end), shelf=shelf)
+            for where, (start, end) in ranges.items()
+            for at in range(start, end, self.most)
+        ]
+        read: Future[list[bytes]] = Future()
+        submitted = self._residents.submit(self._task, [part.blob() for part in parts])
+        submitted.add_done_callback(partial(_pass_on, read))
+        return read
+
+    def cancel(self) -> None:
+        self._residents.drop(self._task)
+
+    def close(self) -> None:
+        """There is nothing of its own."""
+
+
+def _pass_on(read: Future[list[bytes]], submitted: Future[list[Packed]]) -> None:
+    try:
+        read.set_result(results(submitted.result()))
+    except Exception as error:
+        read.set_exception(error)

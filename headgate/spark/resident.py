@@ -17,7 +17,8 @@ class Reside:
     invitation: Invitation
 
     def __call__(self, _: Iterable[object]) -> Iterator[int]:
-        from headgate.pipeline.blob import run
+        from headgate.pipeline import blob as job
+        from headgate.spark import range_part
 
         line = self.invitation.accept()
         count = 0
@@ -26,7 +27,7 @@ class Reside:
             gc.freeze()  # what was imported stays
             while (blob := line.receive()) is not None:
                 with uncollected():
-                    line.send(run(blob))
+                    line.send((range_part if range_part.is_part(blob) else job).run(blob))
                 count += 1
         finally:
             line.close()

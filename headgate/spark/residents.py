@@ -27,6 +27,7 @@ from headgate.spark.pool import Blob, Pool, Resident
 from headgate.spark.resident import Reside
 from headgate.spark.session import Session, label
 from headgate.spark.settings import ResidentSettings
+from headgate.spark.submission import Submission
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -45,28 +46,6 @@ class ResidentsKilled(ConnectError):
     """The task's batch has ended one resident after the other: a plugin crashes its process, or takes all memory."""
 
 
-class _Submission:
-    """Blobs that were submitted together, done when all of them are."""
-
-    def __init__(self, count: int) -> None:
-        self.done: Future[list[Packed]] = Future()
-        self._results: list[Packed] = [b""] * count
-        self._missing = count
-        self._lock = threading.Lock()
-
-    def give(self, index: int, result: Packed) -> None:
-        with self._lock:
-            self._results[index] = result
-            self._missing -= 1
-            if not self._missing and not self.done.done():
-                self.done.set_result(self._results)
-
-    def fail(self, error: Exception) -> None:
-        with self._lock:
-            if not self.done.done():
-                self.done.set_exception(error)
-
-
 class Residents:
     """Shared by all tasks of a worker; any thread may submit."""
 
@@ -81,7 +60,7 @@ class Residents:
         self._settings = settings
         self._pool = Pool(settings)
         self._measured = 0.0
-        self._submissions: dict[Blob, _Submission] = {}
+        self._submissions: dict[Blob, Submission] = {}
         self._lines: dict[int, list[Line]] = {}
         """By number of the resident. Behind the first: copies that Spark has made by speculation. They get no work, but
         must not end either: then Spark would end the first."""
@@ -117,7 +96,7 @@ class Residents:
 
     def submit(self, task: TaskId, blobs: Sequence[bytes]) -> Future[list[Packed]]:
         """The results of `blobs`, in their order. They may run side by side."""
-        submission, now = _Submission(len(blobs)), time.monotonic()
+        submission, now = Submission(len(blobs)), time.monotonic()
         added = [Blob(task, data, index, now) for index, data in enumerate(blobs)]
         if not added:
             submission.done.set_result([])
@@ -132,13 +111,24 @@ class Residents:
         _send(frames)
         return submission.done
 
+    @property
+    def wide(self) -> int:
+        """How many may work on what is not slow at a time."""
+        return max(self._pool.settings.quick, 1)
+
+    def drop(self, task: TaskId) -> None:
+        """What this task has submitted and nobody works on yet fails."""
+        with self._condition:
+            dropped = self._pool.drop(task)
+        self._fail(dropped, _cancelled(task))
+
     def cancel(self, task: TaskId) -> None:
         """Nobody waits any more for what this task has submitted. A resident that works on it is ended: it may never be
         done."""
         with self._condition:
             dropped, condemned = self._pool.cancel(task)
             self._condition.notify_all()
-        self._fail(dropped, EngineUnavailable(f"What {task} had submitted was cancelled"))
+        self._fail(dropped, _cancelled(task))
         for each in condemned:
             self._session.cancel(_group(each))
 
@@ -382,6 +372,10 @@ def _send_aside(frames: list[tuple[Line, bytes]]) -> None:
         threading.Thread(target=_send, args=(frames,), name="resident-frames", daemon=True).start()
     except RuntimeError:  # no thread could be had
         _send(frames)
+
+
+def _cancelled(task: TaskId) -> EngineUnavailable:
+    return EngineUnavailable(f"What {task} had submitted was cancelled")
 
 
 def _group(resident: Resident) -> str:

@@ -33,7 +33,7 @@ _RETRY: Final = Backoff(1.0, 2.0, 60.0)
 _SHORT_LIFE_S: Final = 60.0
 _ARCHIVE_S: Final = 60.0
 """The first JVM writes its class data archive when it ends."""
-_NOTICE_S: Final = 1.0
+_NOTICE_S: Final = 2.0
 """After so long it is known whether it was the JVM's end that broke a connection."""
 _FIGURES_S: Final = 1.0
 """So long metrics wait for a JVM that is slow to say how it is."""
@@ -119,15 +119,15 @@ class Session:
 
     def explain(self, error: Exception) -> Exception:
         """What an exception out of a Spark call really means: the session's end, or what it says."""
-        from py4j.protocol import Py4JJavaError, Py4JNetworkError
+        from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
-        if isinstance(error, EngineUnavailable):
+        if isinstance(error, EngineUnavailable | Py4JJavaError):
             return error
         lost = isinstance(error, Py4JNetworkError)
-        if isinstance(error, ConnectionError | EOFError):  # of the line to the JVM, or of the caller's own
+        if not lost and isinstance(error, ConnectionError | EOFError | Py4JError):  # of this line, or the caller's own
             with self._condition:
                 lost = self._condition.wait_for(lambda: self._context is None, _NOTICE_S)
-        if lost or (not isinstance(error, Py4JJavaError) and not self._lives()):
+        if lost or not self._lives():
             unavailable = EngineUnavailable(self.last_death or "The connection to the Spark driver JVM was lost")
             unavailable.__cause__ = error
             return unavailable

@@ -111,6 +111,7 @@ def settings_of(raw: Mapping[str, str]) -> tuple[dict[str, str], ResidentSetting
     most = residents.most or max(cores * _PER_CORE, residents.least)
     spark["spark.master"] = f"local[{cores + most},{local['tries'] or 1}]"
     spark.setdefault("spark.default.parallelism", str(cores))
+    spark.setdefault("spark.python.daemon.module", "headgate.spark.daemon")
     return spark, replace(residents, most=most, quick=min(cores, most))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 _BLOB_BYTES: Final = 2 * 1024 * 1024
 """What a statement gave is cut into pieces of this size, so that several cores share it."""
 _LINES: Final = 8
+_SESSION_S: Final = 20.0
+"""How long to wait for a session to ask: one that has died is back after five."""
+_NOTICED_S: Final = 0.2
 
 
 class StatementFailed(ConnectError):
@@ -156,24 +160,35 @@ class SparkStatements:
 
 
 def problems(session: Session, cls: type, settings: Mapping[str, str], sandbox: Sandbox) -> dict[str, str]:
-    """What is against an Sql transform, by key, as its parsed text says; nothing while there is no session. No job is
-    run."""
-    found: dict[str, str] = {}
-    if not issubclass(cls, Sql) or not session.ready:
-        return found
+    """What is against an Sql transform, by key, as its parsed text says. A session that is being started is waited for;
+    where there is none in time, nothing is found, and no statement runs either. No job is run."""
+    if not issubclass(cls, Sql):
+        return {}
     checks: dict[str, Callable[[str], object]] = {
         STATEMENT: lambda text: check_text(_apart(session.session()), text, sandbox),
         VALUE_SCHEMA: _declared,
     }
-    for key, check in checks.items():
+    given = {key: partial(check, settings[key]) for key, check in checks.items() if settings.get(key)}
+    found = {key: _against(session, check) for key, check in given.items()}
+    return {key: reason for key, reason in found.items() if reason is not None}
+
+
+def _against(session: Session, check: Callable[[], object]) -> str | None:
+    until = time.monotonic() + _SESSION_S
+    while time.monotonic() < until:
         try:
-            if settings.get(key):
-                check(settings[key])
+            session.context(lambda: time.monotonic() > until)
+        except EngineUnavailable:
+            return None
+        try:
+            check()
+            return None
         except Exception as error:
             explained = session.explain(error)
             if not isinstance(explained, EngineUnavailable):
-                found[key] = _reason(explained)
-    return found
+                return _reason(explained)
+        time.sleep(_NOTICED_S)  # it has died, and soon there is another
+    return None
 
 
 def _apart(base: SparkSession) -> SparkSession:

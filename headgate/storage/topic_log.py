@@ -83,6 +83,7 @@ class TopicLog:
         transactions keep the end from being reached. Raises ClientConfigError."""
         self.topic = topic
         self._admin = admin
+        self._committed = read_committed
         self._servers = clients.get("bootstrap.servers", "")
         self._settings = {
             **USUAL,
@@ -174,21 +175,39 @@ class TopicLog:
 
         with self._moved:
             self._moved.wait_for(lambda: reached() or self._closing.is_set(), max(deadline - time.monotonic(), 0.0))
-            if not reached():
-                raise self._too_late(f"Topic {self.topic} was not read to its end within {timeout:g} s")
+            if reached():
+                return
+        complaint = f"Topic {self.topic} was not read to its end within {timeout:g} s"
+        raise self._too_late(complaint + self._open_transaction(ends))
+
+    def _open_transaction(self, ends: dict[int, int]) -> str:
+        """What keeps committed records from being read up to these ends, as far as Kafka tells."""
+        if not self._committed or self._closing.is_set():
+            return ""
+        with suppress(KafkaException):
+            for number, decided in self._asked_ends(IsolationLevel.READ_COMMITTED, _SOON_S).items():
+                if decided < ends[number]:
+                    return (
+                        f": a transaction has been open since offset {decided} of partition {number}. If it stays open,"
+                        " its producer is gone and the broker has lost sight of it:"
+                        " `kafka-transactions.sh find-hanging` and `abort` end it"
+                    )
+        return ""
+
+    def _asked_ends(self, level: IsolationLevel, seconds: float) -> dict[int, int]:
+        """Raises KafkaException."""
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        asked = {TopicPartition(self.topic, number): latest for number in self._partitions}
+        answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=seconds)
+        return {at.partition: wait(self._admin, answer, seconds + 1).offset for at, answer in answers.items()}
 
     def _ends(self, deadline: float, timeout: float, at_once: bool) -> dict[int, int]:
         """The ends with all open transactions: whoever reads committed records waits until those are decided."""
         most = _SOON_S if at_once else _ASK_S
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        asked = {TopicPartition(self.topic, number): latest for number in self._partitions}
         while True:
             left = min(max(deadline - time.monotonic(), 0.1), most)
             try:
-                answers = self._admin.list_offsets(
-                    asked, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=left
-                )
-                return {at.partition: wait(self._admin, answer, left + 1).offset for at, answer in answers.items()}
+                return self._asked_ends(IsolationLevel.READ_UNCOMMITTED, left)
             except KafkaException as error:
                 self._last_error = error.args[0].str()
                 # The client goes on asking whom it knows, by an epoch that is over, until it looks around.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from headgate.model import Offset, Partition, TaskId
 from headgate.pipeline.blob import Packed, Result, unpack
@@ -28,6 +29,8 @@ class Outcomes:
     _clock: Clock
     _pause: Callable[[float], None]
     """Waits, and raises when the task shall end."""
+    _by_records: Counter[str] = field(default_factory=Counter)
+    """Counts them, by reason."""
 
     def of(self, packed: Packed, place: Callable[[int], Place | None] = lambda _: None) -> Iterator[Result]:
         """The result of a blob, and then those of what it left undone. `place` knows, for a row of the blob, where
@@ -35,6 +38,7 @@ class Outcomes:
         first, began = 0, 0.0
         while True:
             result = unpack(packed)
+            self._by_records.update(result.by_records)
             for failure in result.failures:
                 self._reporter.failed(_placed(failure, place(first + failure.row)))
             yield result

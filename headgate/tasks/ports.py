@@ -68,11 +68,20 @@ class StatementRunner(Protocol):
 class RangeReader(Protocol):
     """Reads ranges of offsets for one task, on executors."""
 
+    @property
+    def most(self) -> int:
+        """Records that it is best asked for at once."""
+
+    @property
+    def ahead(self) -> int:
+        """How many times it is best asked before the first answer is wanted."""
+
     def read(self, ranges: Ranges, shelf: Shelf | None) -> Future[Any]:
-        """A list of packed results, or, where the task takes it, a frame. Fails with EngineUnavailable, too."""
+        """A list of packed results, or, where the task takes it, a frame. Fails with EngineUnavailable, and with
+        RangeUnread."""
 
     def cancel(self) -> None:
-        """Nobody wants what is being read."""
+        """Nobody wants what it was asked for."""
 
     def close(self) -> None: ...
 
@@ -101,8 +110,9 @@ class Engine(Protocol):
     def statements(self, spec: TaskSpec, output: Output | None) -> StatementRunner:
         """`output` is that of a sink. Raises StatementFailed for what is no query."""
 
-    def ranges(self, spec: TaskSpec, chain: bytes, sink: SinkChain, frames: bool) -> RangeReader:
-        """`chain` is the packed one that `sink` was built of; `frames`: the task takes them."""
+    def ranges(self, spec: TaskSpec, chain: bytes, sink: SinkChain, frames: bool) -> RangeReader | None:
+        """`chain` is the packed one that `sink` was built of; `frames`: the task takes them. None: only the task's
+        consumer can read."""
 
     def frame(self, table: pa.Table) -> Any:
         """A DataFrame."""
@@ -319,7 +329,8 @@ class Ports:
 
     engine: Engine
     offsets: OffsetsFor
-    consumer: Callable[[Config, Rebalances], Consumer]
+    consumer: Callable[[Config, Rebalances, int], Consumer]
+    """With the most bytes that it fetches ahead."""
     sender: Callable[[Config, Callable[[], bool], Callable[[RefusedRecord], None]], Sender]
     """With whether it may go on, and whom to tell of refused records."""
     transactional: Callable[[Config, Callable[[], bool]], TransactionalSender]

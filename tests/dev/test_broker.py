@@ -12,6 +12,7 @@ import pytest
 from headgate.dev import ports
 from headgate.dev.broker import Broker, BrokerFailed, DataInUse, PortInUse
 from headgate.dev.command import main
+from headgate.dev.server_config import TO_BE_KILLED
 
 pytestmark = pytest.mark.broker
 
@@ -28,7 +29,7 @@ COMMAND = [sys.executable, "-c", "import sys; from headgate.dev.command import m
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("broker")) as broker:
+    with Broker(tmp_path_factory.mktemp("broker"), properties=TO_BE_KILLED) as broker:
         yield broker
 
 

@@ -19,7 +19,7 @@ from cut_line import Line
 from topic_reader import read_topic
 
 from headgate.dev.broker import Broker
-from headgate.dev.server_config import BrokerListener
+from headgate.dev.server_config import TO_BE_KILLED, BrokerListener
 
 SESSION_S: Final = 6.0
 GRACE_S: Final = 2.0
@@ -50,7 +50,9 @@ class Lab:
     def __enter__(self) -> Self:
         with ExitStack() as ending:
             ending.enter_context(self.line)
-            self.broker = ending.enter_context(Broker(listeners=[BrokerListener("CUT", advertised=self.line.address)]))
+            self.broker = ending.enter_context(
+                Broker(listeners=[BrokerListener("CUT", advertised=self.line.address)], properties=TO_BE_KILLED)
+            )
             self.line.upstream = self.broker.address("CUT")
             self.cluster = Cluster(self.folder, self.broker.bootstrap, "lab", _SETTINGS)
             ending.callback(self.cluster.close)

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from harness import JSON, Client, await_, sink_config
 
 from headgate.dev.broker import Broker
+from headgate.spark.ranges import ResidentRanges
 from headgate.tasks.sink import catch_up
 
 pytestmark = pytest.mark.spark
@@ -151,7 +152,7 @@ def test_a_large_backlog_that_the_executors_read(
     client: Client, name: str, lines: Topic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catch_up, "FAR_BEHIND", 2000)
-    monkeypatch.setattr(catch_up, "_RECORDS", 6000)
+    monkeypatch.setattr(ResidentRanges, "most", 6000)
     lines.send(30_000)
     folder = tmp_path / "out"
     client.create(name, config(folder, lines.name, **{"consumer.override.max.poll.records": "100"}))

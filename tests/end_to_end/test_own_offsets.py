@@ -15,6 +15,7 @@ from headgate.api import RetriableError, SinkRecord
 from headgate.cli.assembly import StandaloneWorker
 from headgate.dev.broker import Broker
 from headgate.model import PluginRef, PluginSpec, StepSpec, TopicPartition
+from headgate.spark.ranges import ResidentRanges
 from headgate.tasks.sink import catch_up
 
 pytestmark = pytest.mark.spark
@@ -130,7 +131,7 @@ def test_what_was_fetched_ahead_is_dropped_when_the_task_goes_elsewhere(make: Ma
 @pytest.mark.parametrize("how", ["refuses", "goes elsewhere"])
 def test_the_same_holds_far_behind(make: Make, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catch_up, "FAR_BEHIND", 1000)
-    monkeypatch.setattr(catch_up, "_RECORDS", 1000)
+    monkeypatch.setattr(ResidentRanges, "most", 1000)
     bench = make(2)
     bench.send(2500)
     if how == "refuses":

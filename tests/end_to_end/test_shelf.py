@@ -13,7 +13,7 @@ from headgate.cli.assembly import StandaloneWorker
 from headgate.dev.broker import Broker
 from headgate.pipeline import blob
 from headgate.pipeline.shelf import Payload, Shelved, opened
-from headgate.tasks.sink import catch_up
+from headgate.spark.ranges import ResidentRanges
 
 pytestmark = pytest.mark.spark
 
@@ -22,7 +22,7 @@ COUNT = 250_000
 
 @pytest.fixture(scope="module")
 def behind(broker: Broker) -> str:
-    """A topic that takes several Spark jobs."""
+    """A topic that takes several pieces."""
     producer = Producer({"bootstrap.servers": broker.bootstrap, "queue.buffering.max.messages": 0, "linger.ms": 20})
     for number in range(COUNT):
         producer.produce("far-behind", b"line %d of many" % number, partition=0)
@@ -32,7 +32,7 @@ def behind(broker: Broker) -> str:
 
 @pytest.fixture(autouse=True)
 def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catch_up, "_RECORDS", 60_000)
+    monkeypatch.setattr(ResidentRanges, "most", 60_000)
 
 
 @pytest.fixture

@@ -323,7 +323,7 @@ def test_a_large_backlog_goes_through_a_statement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(catch_up, "FAR_BEHIND", 10_000)
-    monkeypatch.setattr(catch_up, "_STATEMENT_RECORDS", 10_000)
+    monkeypatch.setattr(catch_up, "_TOGETHER", 10_000)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(10)
     count = 23_000

@@ -1,17 +1,19 @@
-"""GroupConsumer: what needs no broker. The rest of it is in end_to_end/test_own_offsets.py."""
+"""GroupConsumer: what needs no tasks. The rest of it is in end_to_end/test_own_offsets.py."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Native
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from headgate.dev.broker import Broker
 from headgate.kafka import consumer as module
 from headgate.kafka.consumer import GroupConsumer
 from headgate.model import PartitionStart, TopicPartition
@@ -57,9 +59,14 @@ class Client:
         self._ask()
         return [Native(each.topic, each.partition, self.offset) for each in natives]
 
-    def get_watermark_offsets(self, native: Native, timeout: float) -> tuple[int, int]:
-        self._ask()
+    def get_watermark_offsets(self, native: Native, timeout: float = 0, cached: bool = False) -> tuple[int, int]:
+        if not cached:
+            self._ask()
         return 3, 9
+
+    def offsets_for_times(self, natives: list[Native], timeout: float) -> list[Any]:
+        self._ask()
+        return [SimpleNamespace(topic=each.topic, partition=each.partition, offset=9, error=None) for each in natives]
 
     def commit(self, offsets: list[Native], asynchronous: bool) -> list[Any]:
         return [
@@ -283,9 +290,125 @@ def test_partitions_that_go_are_gone_whatever_the_listener_raises(bench: Bench, 
 def test_who_leaves_the_group_is_not_told_of_what_it_gave_up(bench: Bench) -> None:
     bench.assign(0)
     bench.consumer.fetch(1, 0)
+    bench.revoke(0)
     bench.consumer.close()
-    bench.consumer._on_revoke(None, [Native("t", 0)])
     assert bench.told.gone == []
+
+
+def test_who_closes_has_answered_every_rebalance_before_and_asks_nothing_for_it(bench: Bench) -> None:
+    bench.assign(0)
+    bench.revoke(0)
+    bench.client.messages = [Message(1), Message(2)]
+    bench.consumer.close()
+    assert [what for what, _ in bench.client.calls] == ["unsubscribe", "assign", "resume", "unassign", "close"]
+    assert bench.client.asked == 0
+    assert bench.told.starts == []
+
+
+def test_a_rebalance_that_cannot_be_answered_does_not_keep_it_open(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise KafkaException(KafkaError(KafkaError._STATE))
+
+    monkeypatch.setattr(bench.client, "unassign", fail)
+    bench.revoke(0)
+    with pytest.raises(KafkaException):
+        bench.consumer.close()
+    assert bench.client.calls[-1] == ("close", [])
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_who_closes_before_it_has_heard_of_its_partitions_is_gone_soon(
+    broker: Broker, unique: Callable[[str], str], eventually: Callable[..., None], strategy: str
+) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    topic, told = unique("unheard"), Told()
+    admin.create_topics([NewTopic(topic, 4)])[topic].result()
+
+    def state() -> Any:
+        try:
+            return admin.describe_consumer_groups([topic])[topic].result().state
+        except KafkaException:  # the broker's very first group: its coordinator is still getting ready
+            return None
+
+    config = {"bootstrap.servers": broker.bootstrap, "group.id": topic, "partition.assignment.strategy": strategy}
+    consumers = [GroupConsumer(config, told) for _ in range(2)]
+    for consumer in consumers:
+        consumer.subscribe([topic], None)
+    eventually(lambda: state() is ConsumerGroupState.STABLE)
+    began = time.monotonic()
+    for consumer in consumers:
+        consumer.close()
+    assert time.monotonic() - began < 8, "it asked for offsets that nobody needs"
+    assert told.starts == []
+    eventually(lambda: state() is ConsumerGroupState.EMPTY)
+
+
+# --- how far behind ---------------------------------------------------------------------------------------------------
+
+
+def test_a_broker_that_has_nothing_new_is_asked_once_in_a_while(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+    asked = []
+    for now in (1000.0, 1005.0, 1029.0, 1031.0, 1035.0):  # noqa: B007
+        assert bench.consumer.lag({WHERE: 9}, ask=True) == 0
+        asked.append(bench.client.asked)
+    assert asked == [1, 1, 1, 2, 2]
+
+
+def test_who_gets_no_answer_tells_of_it_as_long_as_it_lasts(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(bench.consumer._complaints, "_clock", lambda: now)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+    assert bench.consumer.lag({WHERE: 9}, ask=True) == 0
+    for now in range(10, 130, 5):  # noqa: B007
+        bench.client.errors = [KafkaError._ALL_BROKERS_DOWN]
+        assert bench.consumer.lag({WHERE: 8}, ask=True) is None
+        assert bench.consumer.trouble() == "Local: All broker connections are down"
+    now = 130
+    assert bench.consumer.lag({WHERE: 8}, ask=True) == 1
+    assert bench.consumer.trouble() is None
+    assert caplog.text == "", "the log has what the client itself complains of"
+
+
+def lagging(bench: Bench) -> None:
+    assert bench.consumer.lag({WHERE: 8}, ask=True) == 1
+
+
+def complaining(bench: Bench) -> None:
+    bench.consumer._on_error(KafkaError(KafkaError._TRANSPORT, "the broker is away"))
+    assert bench.consumer.lag({WHERE: 9}, ask=True) == 0
+
+
+def paused(bench: Bench) -> None:
+    bench.consumer.pause()
+    assert bench.consumer.lag({WHERE: 9}, ask=True) == 0
+
+
+def partly_paused(bench: Bench) -> None:
+    bench.consumer.pause([WHERE])
+    bench.consumer.resume(frozenset({WHERE}))
+    assert bench.consumer.lag({WHERE: 9}, ask=True) == 0
+
+
+@pytest.mark.parametrize("doubtful", [lagging, complaining, paused, partly_paused])
+def test_what_is_known_of_the_ends_does_not_count_where_it_may_be_old(
+    bench: Bench, doubtful: Callable[[Bench], None]
+) -> None:
+    bench.assign(0)
+    bench.consumer.fetch(1, 0)
+    assert bench.consumer.lag({WHERE: 9}, ask=True) == 0
+    before = bench.client.asked
+    doubtful(bench)
+    assert bench.client.asked == before + 1
+    bench.consumer.resume()
+    assert bench.consumer.lag({WHERE: 9}, ask=True) == 0
+    assert bench.client.asked == before + 1, "and soon it is fresh again"
 
 
 # --- topics by pattern ------------------------------------------------------------------------------------------------

@@ -13,8 +13,9 @@ from pipeline_plugins import consumed
 from sink_strategies import run, sink
 
 from headgate.api import DataError, Form, SinkRecord
-from headgate.pipeline.columns import plan as plans
+from headgate.pipeline.batch import Batch
 from headgate.pipeline.converters.json import JsonConverter
+from headgate.pipeline.sink_chain import SinkChain
 from headgate.pipeline.transforms.from_json import FromJsonValue
 
 _ANSWERS = json.loads(Path(__file__).with_name("jackson_answers.json").read_text())
@@ -56,15 +57,14 @@ def test_the_converter_answers_as_apaches() -> None:
 
 
 def test_the_same_is_accepted_by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "_FEWEST", 1)
-    table, by_columns = plans.ColumnPlan.table, []
+    by_columns, rows = SinkChain._by_columns, []
 
-    def watched(plan: plans.ColumnPlan, *arguments: Any) -> Any:
-        made = table(plan, *arguments)
-        by_columns.append(made)
-        return made
+    def watched(chain: SinkChain, batch: Batch, *arguments: Any) -> Any:
+        found = by_columns(chain, batch, *arguments)
+        rows.append(batch.num_rows - len(found[2]))
+        return found
 
-    monkeypatch.setattr(plans.ColumnPlan, "table", watched)
+    monkeypatch.setattr(SinkChain, "_by_columns", watched)
     chain = sink(form=Form.JSON)
     some = ANSWERS[:: max(1, 100 // settings().max_examples)]  # where only some examples of all else are tried
     for data, answer in some:
@@ -72,7 +72,7 @@ def test_the_same_is_accepted_by_columns(monkeypatch: pytest.MonkeyPatch) -> Non
         there, failures, _ = run(chain, batch, by_columns=True)
         assert (there.num_rows, len(failures)) == ((3, 0) if answer else (2, 1)), data[:99]
         assert (there, failures, None) == run(chain, batch, by_columns=False), data[:99]
-    assert len(by_columns) > len(some)
+    assert sum(rows) > 2 * len(some)
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe", b"\xef\xbb\xbf", b'{"\\ud800":1}', b"1e-2147483648"])

@@ -20,7 +20,7 @@ from pipeline_plugins import (
     step,
 )
 
-from headgate.api import Form, Header, SourceRecord
+from headgate.api import Form, Header, SourceRecord, SourceTable
 from headgate.api import schema as s
 from headgate.model import PluginSpec, StepSpec
 from headgate.pipeline.batch import CONSUMED
@@ -67,7 +67,7 @@ def test_one_bad_value_among_a_hundred_thousand(steps: tuple[StepSpec, ...]) -> 
     assert [each.row for each in triage.failures] == [MANY // 2]
 
 
-@pytest.mark.parametrize("form", list(Form))
+@pytest.mark.parametrize("form", [Form.TEXT, Form.JSON])
 @pytest.mark.parametrize("bad", [{0}, {4}, {0, 4}, {1, 2, 3}, {0, 1, 2, 3, 4}])
 def test_the_quick_and_the_slow_way_keep_and_lose_the_same(form: Form, bad: set[int]) -> None:
     good = [b'{"a":1}', None, b"[1.0,2]", b'"x"', b"null"]
@@ -160,7 +160,7 @@ def test_rows_and_records_keep_and_lose_the_same(bad: set[int]) -> None:
     chain = source(value=JSON)
     by_rows, by_records = Triage(chain.policy), Triage(chain.policy)
     table = pa.table({"value": pa.array(values, pa.int32()), "timestamp": pa.array([5, 6, 7], pa.int64())})
-    rows = chain.columns("t", table, value_schema=s.INT32, triage=by_rows)
+    rows = chain.columns(SourceTable(topic="t", table=table, value_schema=s.INT32), by_rows)
     records = [
         SourceRecord(topic="t", value=value, value_schema=s.INT32, timestamp=5 + row)
         for row, value in enumerate(values)

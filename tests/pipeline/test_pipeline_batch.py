@@ -10,7 +10,7 @@ from headgate.pipeline.batch import (
     PRODUCED,
     Produced,
     from_ipc,
-    numbered,
+    interleaved,
     produced,
     rows,
     table_schema,
@@ -43,11 +43,18 @@ def test_rows_of_all_kinds_become_a_table_with_the_producers_columns() -> None:
 
 def test_no_rows_make_an_empty_table() -> None:
     assert produced([]) == PRODUCED.empty_table()
-    assert numbered(0).to_pylist() == []
 
 
-def test_rows_are_numbered_from_zero() -> None:
-    assert numbered(4) == pa.array([0, 1, 2, 3], pa.int32())
+def test_pieces_come_in_the_order_of_their_rows_up_to_one() -> None:
+    def piece(*rows: int) -> tuple[pa.Array, pa.Table]:
+        return pa.array(rows, pa.int64()), pa.table({"v": [f"v{row}" for row in rows]})
+
+    schema = pa.schema({"v": pa.string()})
+    found = interleaved([piece(1, 4), piece(), piece(0, 2, 5)], schema, None)
+    assert found["v"].to_pylist() == ["v0", "v1", "v2", "v4", "v5"]
+    assert interleaved([piece(1, 4), piece(0, 2, 5)], schema, 4)["v"].to_pylist() == ["v0", "v1", "v2"]
+    assert interleaved([piece(0, 1), piece(2)], schema, None)["v"].to_pylist() == ["v0", "v1", "v2"]
+    assert interleaved([], schema, None) == schema.empty_table()
 
 
 def test_columns_that_a_batch_lacks_have_one_value() -> None:

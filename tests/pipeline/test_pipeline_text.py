@@ -68,6 +68,11 @@ def test_a_float32_shows_no_more_digits_than_it_has(number: float, expected: str
     assert text([number], s.array(s.FLOAT32)) == f"[{expected}]"
 
 
+def test_null_is_null_in_whatever_it_is() -> None:
+    assert text([None], s.array(s.FLOAT32.as_optional())) == "[null]"
+    assert text({"a": None}, s.mapping(s.STRING, s.array(s.INT8, optional=True))) == "{a=null}"
+
+
 @pytest.mark.parametrize(
     ("value", "name"),
     [

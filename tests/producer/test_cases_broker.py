@@ -11,6 +11,7 @@ from mock_cluster import MockCluster
 from stopped import stopped
 
 from headgate.dev.broker import Broker
+from headgate.dev.server_config import TO_BE_KILLED
 from headgate.producer import (
     CommitFailedError,
     CommitTimeoutError,
@@ -33,7 +34,7 @@ def own() -> Iterator[Broker]:
     """A broker that may be stopped and killed; each test leaves it running."""
     # Not more often: a scan while a broker starts would end transactions whose partitions it does not know yet, without
     # markers, and then nobody ever reads beyond them (Kafka 4.3.1).
-    properties = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "3000"}
+    properties = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "3000", **TO_BE_KILLED}
     with Broker(properties=properties, heap="256m", start_seconds=START_S) as broker:
         warm(broker.bootstrap)
         yield broker

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rest_fakes import FakeHerder
 from starlette.testclient import TestClient
+from straight_client import StraightClient
 
 from headgate.rest.app import build_app
 from headgate.rest.loggers import Loggers
@@ -34,7 +35,7 @@ def open_client(herder: FakeHerder, manager: logging.Manager) -> Callable[..., T
         app = build_app(
             herder.as_herder(), settings or RestSettings(), metrics=lambda: b"up 1\n", loggers=Loggers(manager)
         )
-        return TestClient(app, base_url="http://worker:8083", raise_server_exceptions=False)
+        return StraightClient(app, base_url="http://worker:8083")
 
     return make
 

@@ -11,6 +11,7 @@ import pytest
 from named_logins import RIGHTS, NamedLogins
 from rest_fakes import FakeHerder
 from starlette.testclient import TestClient
+from straight_client import StraightClient
 
 from headgate.access.audit import Audit
 from headgate.access.logins import Logins
@@ -40,7 +41,7 @@ def as_user(herder: FakeHerder, tmp_path: Path) -> Client:
         )
         app = build_app(herder.as_herder(), RestSettings(), metrics=lambda: b"up 1\n", access=access)
         headers = {} if name is None else {"Authorization": name}
-        return TestClient(app, base_url="http://worker:8083", headers=headers, raise_server_exceptions=False)
+        return StraightClient(app, base_url="http://worker:8083", headers=headers)
 
     return make
 

@@ -31,6 +31,12 @@ SOURCE = """
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _built_ins_are_imported() -> None:
+    """Once: tests forget the modules that they were the first to import."""
+    Plugins.discover()
+
+
 @pytest.fixture(autouse=True)
 def _clean_modules() -> Iterator[None]:
     path, modules = list(sys.path), set(sys.modules)

@@ -145,6 +145,22 @@ class TestClients:
         chosen = task_spec.producer_config(TASK, connector, settings)
         assert (chosen["linger.ms"], chosen["acks"], chosen["bootstrap.servers"]) == ("5", "0", "far:9092")
 
+    @pytest.mark.parametrize(
+        ("overrides", "room"),
+        [
+            ({}, 5_000_000),
+            ({"max.request.size": "2000000"}, 5_000_000),
+            ({"max.request.size": "9000000"}, 18_000_000),
+            ({"message.max.bytes": " 9000000 "}, 18_000_000),
+            ({"max.request.size": "many"}, 5_000_000),
+            ({"buffer.memory": "7"}, 7),
+        ],
+    )
+    def test_a_producer_has_the_room_of_a_task_and_for_two_records(self, overrides: dict[str, str], room: int) -> None:
+        connector = {f"producer.override.{key}": value for key, value in overrides.items()}
+        chosen = task_spec.producer_config(TASK, connector, replace(worker(), buffer_bytes=5_000_000))
+        assert chosen["buffer.memory"] == str(room)
+
     def test_a_consumer(self) -> None:
         assert task_spec.consumer_config(TASK, {}, worker()) == {
             "bootstrap.servers": "broker:9092",

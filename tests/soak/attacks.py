@@ -15,6 +15,7 @@ _JSON: Final = "Content-Type: application/json"
 _CHUNKED: Final = "Transfer-Encoding: chunked"
 _HELLO: Final = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 _LARGE: Final = 11 * 1024 * 1024
+_SQL: Final = "headgate.transforms.Sql"
 EVIL: Final = "evil"
 """Begins the names of connectors that must never be."""
 
@@ -182,15 +183,16 @@ def _creates(folder: Path, plugins: Path) -> list[Attack]:
 
     def create(name: str, config: Mapping[str, str]) -> Attack:
         body: dict[str, Any] = {"name": f"{EVIL}-{name.replace(' ', '-')}", "config": config}
-        return Attack(
-            name, (_request("POST", "/connectors", json.dumps(body).encode()),), frozenset({400}), placed=True
-        )
+        # Only Spark knows what a statement does. While none can be had, its task refuses it instead.
+        trouble = frozenset({201}) if _SQL in config.values() else frozenset()
+        sent = _request("POST", "/connectors", json.dumps(body).encode())
+        return Attack(name, (sent,), frozenset({400}), placed=True, in_trouble=trouble)
 
     def transformed(kind: str, key: str, value: str) -> dict[str, str]:
         return source_config(file, EVIL, **{"transforms": "t", "transforms.t.type": kind, f"transforms.t.{key}": value})
 
     def sql(statement: str) -> dict[str, str]:
-        return transformed("headgate.transforms.Sql", "statement", statement)
+        return transformed(_SQL, "statement", statement)
 
     return [
         create("command", sql(f"SELECT TRANSFORM(key) USING 'touch {canary}' AS (x STRING) FROM records")),

@@ -173,9 +173,15 @@ class Breaker(Torturer):
         time.sleep(15)
         self.line.mend()
 
+    def restart_broker(self) -> None:
+        """Not killed: a node that is alone, and is back before its controller knows that it was away, skips the ends of
+        transactions, too; see `stop_broker`."""
+        self.stop_broker()
+        self.broker.start()
+
     def broker_away(self) -> None:
         """Until the leader has given up on a write."""
-        self.broker.kill()
+        self.stop_broker()
         try:
             worker, source = self._worker(), self.random.choice(self.sources)
             time.sleep(1)

@@ -15,6 +15,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "a standalone worker dies": "this is a cluster",
     "the topic of source offsets was deleted": "what it held would be lost, and nothing could be counted",
     "the topic of configs, offsets or states": "the same",
+    "a broker has lost sight of a transaction": "no client can make a broker forget one",
     "a command takes longer than 90 s": "it would take longer than all the others together",
 }
 """By the beginnings of rows."""

@@ -686,6 +686,17 @@ def test_cancelling_drops_what_is_being_judged() -> None:
     assert not pool.waits
 
 
+def test_dropping_leaves_those_alone_who_work() -> None:
+    pool = pool_of(1)
+    work, other = blobs(A, 3), blob(B)
+    resident = one(pool.add(work, 0.0))
+    pool.add([other], 0.0)
+    assert pool.drop(A) == work[1:]
+    assert not resident.condemned
+    done, given = pool.done(resident, 0.1)
+    assert (done, [each.blob for each in given]) == (work[0], [other])
+
+
 def test_cancelling_what_is_not_there() -> None:
     assert pool_of(1).cancel(A) == ([], [])
 

@@ -502,6 +502,22 @@ def test_cancelling_fails_what_waits_and_ends_who_works_on_it(
     assert not residents._submissions
 
 
+def test_dropping_fails_what_waits_and_lets_the_others_finish(
+    begin: Callable[..., Residents], session: FakeSession
+) -> None:
+    residents = begin(most=1, quick=1)
+    first = submit(residents, A, "wait")
+    assert Act.entered.acquire(timeout=WAIT_S)
+    second = submit(residents, A, "x")
+    residents.drop(A)
+    with pytest.raises(EngineUnavailable, match="What a-0 had submitted was cancelled"):
+        second.result(WAIT_S)
+    Act.gate.set()
+    assert first.result(WAIT_S)
+    assert session.made.cancelled == set()
+    assert not residents._submissions
+
+
 def test_cancelling_who_has_nothing(begin: Callable[..., Residents], session: FakeSession) -> None:
     residents = begin()
     residents.cancel(A)

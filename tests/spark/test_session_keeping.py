@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkContext
 
 from headgate.model import EngineUnavailable
@@ -425,10 +425,20 @@ def test_an_error_while_all_is_well_means_what_it_says(session: KeptSession) -> 
         assert session.explain(error) is error
 
 
-@pytest.mark.parametrize("error", [Py4JNetworkError("empty"), ConnectionResetError("reset"), EOFError()], ids=repr)
+@pytest.mark.parametrize(
+    "error",
+    [Py4JNetworkError("empty"), Py4JError("while calling o54.f"), ConnectionResetError("reset"), EOFError()],
+    ids=repr,
+)
 def test_an_error_of_the_line_to_a_jvm_that_dies_means_that_it_died(
-    session: KeptSession, pauses: Pauses, error: Exception, eventually: Eventually
+    session: KeptSession,
+    pauses: Pauses,
+    error: Exception,
+    eventually: Eventually,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Though its process may still be there for a moment."""
+    monkeypatch.setattr(session, "_lives", lambda: True)
     pauses.held = 1
     session.start()
     context: Any = session.context()
@@ -437,6 +447,16 @@ def test_an_error_of_the_line_to_a_jvm_that_dies_means_that_it_died(
     assert isinstance(explained, EngineUnavailable)
     eventually(lambda: session.last_death)
     assert "exit code 9" in str(session.explain(error))
+
+
+def test_a_lost_line_to_a_jvm_that_lives_on_is_as_good_as_its_end(
+    session: KeptSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "_NOTICE_S", 0.05)
+    session.start()
+    session.context()
+    monkeypatch.setattr(session, "_lives", lambda: True)
+    assert isinstance(session.explain(Py4JNetworkError("empty")), EngineUnavailable)
 
 
 @pytest.mark.parametrize("error", [ConnectionRefusedError("the database is away"), EOFError("its file ends")], ids=repr)

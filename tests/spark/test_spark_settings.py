@@ -31,6 +31,7 @@ def test_the_slots_of_residents_come_on_top_of_those_that_a_local_master_names(
     assert on_this_machine(master)
     assert spark["spark.master"] == f"local[{cores + 4 * cores},{tries}]"
     assert spark["spark.default.parallelism"] == str(cores), "jobs are cut as if there were no residents"
+    assert spark["spark.python.daemon.module"] == "headgate.spark.daemon"
     assert (residents.least, residents.most, residents.quick) == (1, 4 * cores, cores)
 
 
@@ -65,6 +66,7 @@ def test_a_cluster_is_left_as_it_is(master: str) -> None:
     assert not on_this_machine(master)
     assert spark["spark.master"] == master
     assert "spark.default.parallelism" not in spark
+    assert "spark.python.daemon.module" not in spark, "executors elsewhere may have another Headgate, or none yet"
     assert (residents.most, residents.quick) == (0, 0), "not known before it is there"
 
 

@@ -203,6 +203,7 @@ class RangeReader:
         """What becomes of the next ones, in their order, instead of being read. None: they are read."""
         self.cancelled = 0
         self.closed = False
+        self.most, self.ahead = 8, 1
 
     def read(self, ranges: Ranges, shelf: Shelf | None) -> Future[Any]:
         self.asked.append(ranges)
@@ -254,6 +255,7 @@ class Engine:
         self.runner: StatementRunner | None = None
         self.refused_statement: Exception | None = None
         self.reader: RangeReader | None = None
+        self.reads_ranges = True
         """The one that the task got."""
         self.frames = 0
         self.in_the_way: str | None = None
@@ -315,8 +317,8 @@ class Engine:
         self.runner = self.runner or StatementRunner(spec.chain)
         return self.runner
 
-    def ranges(self, spec: TaskSpec, chain: bytes, sink: SinkChain, frames: bool) -> RangeReader:
-        self.reader = RangeReader(chain, sink.output, frames)
+    def ranges(self, spec: TaskSpec, chain: bytes, sink: SinkChain, frames: bool) -> RangeReader | None:
+        self.reader = RangeReader(chain, sink.output, frames) if self.reads_ranges else None
         return self.reader
 
     def frame(self, table: pa.Table) -> Frame:
@@ -424,9 +426,9 @@ class Consumer:
     def trouble(self) -> str | None:
         return self.in_the_way
 
-    def connect(self, config: Config, rebalances: ports.Rebalances) -> Consumer:
+    def connect(self, config: Config, rebalances: ports.Rebalances, buffer_bytes: int) -> Consumer:
         """For `Ports.consumer`."""
-        self.config, self._rebalances = config, rebalances
+        self.config, self._rebalances, self.buffer_bytes = config, rebalances, buffer_bytes
         return self
 
     # --- for tests ----------------------------------------------------------------------------------------------------
@@ -591,7 +593,7 @@ class TopicAdmin:
 def make_ports(
     engine: ports.Engine,
     clock: ports.Clock,
-    consumer: Callable[[Config, ports.Rebalances], ports.Consumer] = _not_expected,
+    consumer: Callable[[Config, ports.Rebalances, int], ports.Consumer] = _not_expected,
     letters: Callable[[Config, str, Callable[[], bool]], ports.Letters] = _not_expected,
     topics: Callable[[Config, ports.AskAgain], ports.TopicAdmin] = _not_expected,
     **others: Any,

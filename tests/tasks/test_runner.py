@@ -240,8 +240,8 @@ class Runner:
         self.fetching = threading.Event()
         self.tasks: list[TaskThread] = []
 
-    def _consumer(self, config: Any, rebalances: Any) -> Consumer:
-        made = Consumer({}, []).connect(config, rebalances)
+    def _consumer(self, config: Any, rebalances: Any, buffer_bytes: int) -> Consumer:
+        made = Consumer({}, []).connect(config, rebalances, buffer_bytes)
         made.when_idle = self._idle
         return made
 

@@ -9,13 +9,16 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import httpx2
 from cluster_harness import Cluster, Worker
 from ledger import Source
 
 from headgate.dev.broker import Broker
+
+_ON_ITS_WAY_S: Final = 1.0
+"""What a client has sent just before it was held is done by then."""
 
 
 def descendants(pid: int) -> list[tuple[int, str]]:
@@ -101,7 +104,22 @@ class Torturer:
             self.broker.kill()
             self.broker.start()
         else:
-            self.broker.restart()
+            self.stop_broker()
+            self.broker.start()
+
+    def stop_broker(self) -> None:
+        """While workers are held: as soon as it begins to stop, a broker that is alone leads nothing any more and skips
+        the ends of transactions that come then; nobody ever reads beyond them (Kafka 4.3.1: "these partitions are
+        likely deleted already and hence can be skipped")."""
+        held = list(self.cluster.alive)
+        for worker in held:
+            worker.signal(signal.SIGSTOP)
+        try:
+            time.sleep(_ON_ITS_WAY_S)
+            self.broker.stop()
+        finally:
+            for worker in held:
+                worker.signal(signal.SIGCONT)
 
     def hold_worker(self) -> None:
         """Longer than its transactions may last: the broker ends them, others take its work."""

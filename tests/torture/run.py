@@ -21,6 +21,7 @@ from faults import Torturer
 from ledger import Source, Verdict, judge
 
 from headgate.dev.broker import Broker
+from headgate.dev.server_config import TO_BE_KILLED
 
 TRANSACTION_MS = 10_000
 SESSION_MS = 6_000
@@ -130,7 +131,7 @@ def await_arrival(torturer: Torturer, bootstrap: str, seconds: float) -> dict[st
 def torture(folder: Path, seconds: float, faults: int, seed: int, exactly_once: bool, lines: int) -> list[Verdict]:
     chooser = random.Random(seed)
     stop = threading.Event()
-    with Broker(data=folder / "broker") as broker:
+    with Broker(data=folder / "broker", properties=TO_BE_KILLED) as broker:
         cluster = Cluster(folder, broker.bootstrap, "torture", worker_settings(exactly_once))
         sources = [Source(f"source-{n}", folder / f"{n}.txt", f"torture-{n}") for n in range(4)]
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from headgate.java.dates import parser
@@ -13,6 +14,18 @@ from headgate.java.dates.pattern import Token, tokens
 
 _HOUR_MS: Final = 3_600_000
 _RESOLUTIONS: Final = {**dict.fromkeys("HkKha", _HOUR_MS), "m": 60_000, "s": 1000, "S": 1}
+_CYCLES: Final = {_HOUR_MS: DAY_MS, 60_000: _HOUR_MS, 1000: 60_000, 1: 1000}
+
+
+@dataclass(frozen=True, slots=True)
+class DatePart:
+    """A part of a pattern whose text says one thing about a moment, such as its minute."""
+
+    unit: int
+    """All milliseconds of one such span have the same text, ..."""
+    cycle: int | None
+    """... and so do moments that are so many milliseconds apart; None when all spans differ."""
+    format: Callable[[int], str]
 
 
 class DateFormat:
@@ -20,19 +33,19 @@ class DateFormat:
 
     def __init__(self, pattern: str) -> None:
         self.pattern: Final = pattern
-        self._tokens = tokens(pattern)
-        self._writers = [_writer(token) for token in self._tokens]
-        self.resolution: Final = min((_RESOLUTIONS.get(token.letter, DAY_MS) for token in self._tokens), default=DAY_MS)
+        self.tokens: Final = tokens(pattern)
+        self._writers = [_writer(token) for token in self.tokens]
+        self.resolution: Final = min((_RESOLUTIONS.get(token.letter, DAY_MS) for token in self.tokens), default=DAY_MS)
         """All milliseconds of one such span have the same text."""
+        self.parts: Final = _parts(self.tokens, self._writers)
+        """Their texts, one after the other, are the text of the whole."""
 
     def format(self, ms: int) -> str:
-        day, rest = divmod(ms, DAY_MS)
-        moment = _Moment(day, rest, civil(day))
-        return "".join([write(moment) for write in self._writers])
+        return _text(self._writers, ms)
 
     def parse(self, text: str) -> int:
         """Milliseconds since the epoch; what the pattern lacks is that of 1970. Raises ValueError."""
-        return parser.parse(self._tokens, text)
+        return parser.parse(self.tokens, text)
 
 
 @dataclass(slots=True)
@@ -67,6 +80,22 @@ class _Moment:
         if saturday >= day_of(year + 1, 1, 1):
             return year + 1, 1
         return year, (saturday - day_of(year, 1, 1)) // 7 + 1
+
+
+def _text(writers: Sequence[Callable[[_Moment], str]], ms: int) -> str:
+    day, rest = divmod(ms, DAY_MS)
+    moment = _Moment(day, rest, civil(day))
+    return "".join([write(moment) for write in writers])
+
+
+def _parts(tokens: Sequence[Token], writers: Sequence[Callable[[_Moment], str]]) -> Sequence[DatePart]:
+    found: list[tuple[int, list[Callable[[_Moment], str]]]] = []
+    for token, write in zip(tokens, writers, strict=True):
+        unit = _RESOLUTIONS.get(token.letter, DAY_MS)
+        if not found or (token.letter and unit != found[-1][0]):
+            found.append((unit, []))
+        found[-1][1].append(write)
+    return [DatePart(unit, _CYCLES.get(unit), partial(_text, group)) for unit, group in found]
 
 
 def _year(count: int) -> Callable[[int], str]:

@@ -59,6 +59,7 @@ class Batches:
 
     def __init__(self, data: bytes, aborted: Iterable[Aborted] = ()) -> None:
         self._data = data
+        self.size = len(data)
         heads = list(_heads(data))
         self.following: int | None = heads[-1].last + 1 if heads else None
         """Where the next fetch begins; None when not one whole batch has come."""

@@ -1,4 +1,4 @@
-"""Fetches of one partition, over Kafka's protocol: while one is read, the next is on its way."""
+"""Fetches over Kafka's protocol: while one is read, the next is on its way."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FETCH_BYTES: Final = 4 * 1024 * 1024
+_LEAST_BYTES: Final = 256 * 1024
 _WAIT_MS: Final = 500
 _ANSWER_MS: Final = 30_000
 _PAUSE_S: Final = 0.2
@@ -35,14 +36,14 @@ class Silent(Exception):
 
 
 class Fetcher:
-    """From `with` to its end. `settings` are librdkafka's; raises ClientConfigError when they cannot be used here."""
+    """From `with` to its end: connections to brokers, over which any partition is read, one after the other. `settings`
+    are librdkafka's; raises ClientConfigError when they cannot be used here."""
 
-    def __init__(self, where: TopicPartition, settings: Mapping[str, Any], patience_s: float) -> None:
-        self._where = where
-        self._native = Native(where.topic, where.partition)
+    def __init__(self, settings: Mapping[str, Any], patience_s: float) -> None:
         self._patience_s = patience_s
         self._committed = settings.get("isolation.level", _COMMITTED) == _COMMITTED
-        self._until = 0.0
+        self._sizes: dict[TopicPartition, float] = {}
+        """Bytes of an offset, as it was last."""
         # It logs what it is about to put right by itself, at length; what lasts is raised.
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
         self._client: Any = KafkaNetClient(
@@ -55,23 +56,47 @@ class Fetcher:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._client.close()
 
-    def read(self, start: int, end: int, needed: Collection[str]) -> Iterator[tuple[pa.Table, int]]:
+    def read(
+        self, where: TopicPartition, start: int, end: int, needed: Collection[str]
+    ) -> Iterator[tuple[pa.Table, int]]:
         """What is there between the offsets, with the offset to go on from. Raises Unreadable, Silent, and errors of
         kafka-python that do not pass by themselves."""
-        at = start
-        under_way = self._send(self._fetch(at))
+        reading = _Reading(self._client, where, self._committed, self._patience_s)
+        at, per_offset = start, self._sizes.get(where)
+        under_way = reading.ask(at, FETCH_BYTES if per_offset is None else _enough(per_offset, end - start))
         while at < end:
-            batches, first, following = self._answer(under_way, at, end)
+            batches, first, following = reading.answer(under_way, at, end)
+            if batches.size:
+                per_offset = self._sizes[where] = batches.size / (following - first)
             if following < end:
-                under_way = self._send(self._fetch(following))
-            yield batches.read(self._where, first, end, needed), following
+                under_way = reading.ask(following, _enough(per_offset or 0, end - following))
+            yield batches.read(where, first, end, needed), following
             at = following
+
+
+class _Reading:
+    """Of one partition."""
+
+    def __init__(self, client: Any, where: TopicPartition, committed: bool, patience_s: float) -> None:
+        self._client = client
+        self._where = where
+        self._native = Native(where.topic, where.partition)
+        self._committed = committed
+        self._patience_s = patience_s
+        self._until = 0.0
+
+    def ask(self, at: int, most: int) -> Any:
+        """A fetch under way, or None when the leader is not known or not there."""
+        return self._send(self._fetch(at, most))
 
     # --- one fetch ----------------------------------------------------------------------------------------------------
 
-    def _fetch(self, at: int) -> Any:
+    def _fetch(self, at: int, most: int) -> Any:
         topic = FetchRequest.FetchTopic
         partition = topic.FetchPartition(
             partition=self._where.partition,
@@ -79,13 +104,13 @@ class Fetcher:
             fetch_offset=at,
             last_fetched_epoch=-1,
             log_start_offset=-1,
-            partition_max_bytes=FETCH_BYTES,
+            partition_max_bytes=most,
         )
         return FetchRequest(
             replica_id=-1,
             max_wait_ms=_WAIT_MS,
             min_bytes=1,
-            max_bytes=FETCH_BYTES,
+            max_bytes=most,
             isolation_level=int(self._committed),
             session_id=0,
             session_epoch=-1,
@@ -95,7 +120,7 @@ class Fetcher:
             max_version=_NEWEST,
         )
 
-    def _answer(self, under_way: Any, at: int, end: int) -> tuple[Batches, int, int]:
+    def answer(self, under_way: Any, at: int, end: int) -> tuple[Batches, int, int]:
         """Patiently: leaders move and brokers restart. The batches, the offset they begin at, and the one to go on
         from."""
         self._until = time.monotonic() + self._patience_s
@@ -104,7 +129,7 @@ class Fetcher:
             try:
                 if under_way is None:
                     self._find_leader()
-                    under_way = self._send(self._fetch(at))
+                    under_way = self.ask(at, FETCH_BYTES)
                 answer = self._fetched(under_way)
                 if answer.error_code == errors.OffsetOutOfRangeError.errno:
                     at = self._log_start(at)  # what was there is deleted by now
@@ -113,7 +138,7 @@ class Fetcher:
                     found = self._found(answer, at, end)
                     if found is not None:
                         return found
-                under_way = self._send(self._fetch(at))
+                under_way = self.ask(at, FETCH_BYTES)
             except (errors.RetriableError, errors.UnknownBrokerIdError) as error:
                 why, under_way = error, None
                 time.sleep(_PAUSE_S)
@@ -161,7 +186,6 @@ class Fetcher:
     # --- one request --------------------------------------------------------------------------------------------------
 
     def _send(self, request: Any) -> Any:
-        """A future, or None when the leader is not known or not there."""
         node = self._client.cluster.leader_for_partition(self._native)
         if node is None or node == -1 or not self._client.is_ready(node):
             return None
@@ -194,3 +218,8 @@ class Fetcher:
 
     def _left_ms(self) -> int:
         return int(min(max(self._until - time.monotonic(), 0) * 1000, _ANSWER_MS))
+
+
+def _enough(per_offset: float, offsets: int) -> int:
+    """Bytes to ask for: what is fetched beyond a range is thrown away."""
+    return max(_LEAST_BYTES, min(FETCH_BYTES, int(per_offset * offsets) + _LEAST_BYTES))

@@ -12,6 +12,8 @@ Longs: TypeAlias = npt.NDArray[np.int64]
 
 _LAST_SHIFT: Final = 63
 _WITHOUT_SIGN: Final = 2**63 - 1
+_STEPS: Final[dict[bytes, int]] = {}
+"""From a record whose length takes these two bytes to the next one; as they are met, 8192 at most."""
 
 
 def decode(data: Bytes, at: Longs) -> tuple[Longs, Longs]:
@@ -47,19 +49,21 @@ def starts(data: bytes, at: int, end: int) -> list[int]:
     """Where the records between two places begin: each says how long it is, so this goes one by one. Raises IndexError
     when the last one does not end there."""
     found: list[int] = []
-    found_one = found.append
+    found_one, known = found.append, _STEPS
     while at < end:
         found_one(at)
         first = data[at]
         if first < 0x80:  # up to 63 bytes, and up to 8191 below: nearly all records
             at += 1 + (first >> 1)
-        elif (second := data[at + 1]) < 0x80:
-            at += 2 + ((first & 0x7F | second << 7) >> 1)
+        elif (step := known.get(data[at : at + 2])) is not None:
+            at += step
         else:
-            length, at = decode_one(data, at)
+            length, after = decode_one(data, at)
             if length < 0:
                 raise IndexError("a record that goes backwards")
-            at += length
+            if after == at + 2:
+                known[data[at:after]] = 2 + length
+            at = after + length
     if at != end:
         raise IndexError("a record goes on beyond its batch")
     return found

@@ -148,12 +148,15 @@ class ColumnProducer:
         calls.rd_kafka_error_destroy(error)
         raise KafkaException(raised)
 
-    def __del__(self) -> None:
+    def destroy(self) -> None:
+        """What was not sent is lost. Nobody may be inside, or ask it for anything afterwards. Harmless when closed."""
         handle, self.handle = getattr(self, "handle", 0), 0
         if handle:
             for topic in self._topics.values():
                 self._calls.rd_kafka_topic_destroy(topic)
             self._calls.rd_kafka_destroy_flags(handle, native.DESTROY_AT_ONCE)
+
+    __del__ = destroy
 
 
 class _Callbacks:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
 import orjson
+import pyarrow as pa
 
 from headgate.api import BOOLEAN, HIGH, INT, LOW, STRING, ConfigDef, DataError, Key, Schema
+from headgate.api.frame import Group, NotByColumns, Values
 from headgate.java.json import MISSING, dumps, exact_loads, loads, quick_dumps
+from headgate.pipeline.columns.as_json import as_json, null_json
+from headgate.pipeline.columns.json_envelope import Envelopes
+from headgate.pipeline.columns.json_groups import JsonGroups, Reader, groups
+from headgate.pipeline.columns.json_samples import plain_groups
+from headgate.pipeline.columns.json_typed import typed_groups
 from headgate.pipeline.converters.any_part import CONVERTER_TYPE, AnyPartConverter
 from headgate.pipeline.converters.json_schema import has_decimal, schema_from_tree, schema_tree
 from headgate.pipeline.converters.json_value import DECIMAL_FORMAT, Options, from_tree, to_tree
@@ -58,6 +65,7 @@ class JsonConverter(AnyPartConverter):
         self._written: Cache[int, tuple[Schema, bytes]] = Cache(size)
         self._read: Cache[bytes, tuple[Schema, bool]] = Cache(size)
         self._fixed = self._fixed_schema(self.settings["schema.content"])
+        self._columns = self._column_reader()
 
     @property
     def enveloped(self) -> bool:
@@ -93,6 +101,32 @@ class JsonConverter(AnyPartConverter):
         payload = _parsed(exact_loads, data)["payload"] if exact else tree["payload"]
         return schema, from_tree(schema, payload, self._options)
 
+    def read_columns(self, topic: str, data: pa.Array) -> Iterator[Group]:
+        return groups(self._columns, data)
+
+    def _column_reader(self) -> Reader | None:
+        if not self._envelope:
+            return plain_groups()
+        return Envelopes(self._enveloped_groups) if self._fixed is None else self._typed_groups(self._fixed[0])
+
+    def _enveloped_groups(self, envelope: bytes) -> JsonGroups | None:
+        try:
+            tree, exact = (parse(envelope)["schema"] for parse in (partial(loads, typed=True), exact_loads))
+            if tree is None:
+                return plain_groups()
+            schema, _ = self._schema(tree)
+            # Records are parsed the one way or the other, and numeric decimals may have another scale then.
+            same = repr(schema) == repr(schema_from_tree(exact, self._options))
+        except (ValueError, DataError):
+            return None
+        return self._typed_groups(schema) if same else None
+
+    def _typed_groups(self, schema: Schema) -> JsonGroups | None:
+        try:
+            return typed_groups(schema, self._options)
+        except NotByColumns:
+            return None
+
     def _payload(self, schema: Schema | None, value: Any) -> bytes:
         try:
             return dumps(to_tree(schema, value, self._options))
@@ -124,6 +158,22 @@ class JsonConverter(AnyPartConverter):
             raise DataError(_UNREADABLE_SCHEMA) from error
         schema = schema_from_tree(tree, self._options)
         return None if schema is None else (schema, has_decimal(schema))
+
+    def write_columns(self, topic: str, values: Values) -> pa.Array:
+        schema, head, tail = values.schema, "", ""
+        if self._envelope:
+            try:
+                text = "null" if schema is None else self._schema_text(schema).decode()
+            except DataError as error:
+                raise NotByColumns("a schema that cannot be written") from error
+            head, tail = f'{{"schema":{text},"payload":', "}"
+        written = as_json(values, self._options, head, tail)
+        if schema is not None and written.null_count:
+            null = null_json(schema, self._options)
+            if null is None:
+                raise NotByColumns("null where a value is required", written.is_null())
+            written = written.fill_null(f"{head}{null}{tail}")
+        return written.cast(pa.binary())
 
 
 def _fitting(data: bytes) -> bytes:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import pyarrow as pa
+
 from headgate.api import HIGH, STRING, ConfigDef, ConfigError, Key, Schema
+from headgate.api.frame import Group, NotByColumns, Values
 from headgate.api.schema import OPTIONAL_STRING
 from headgate.java.text import decode_utf8
+from headgate.pipeline.batch import text_column
+from headgate.pipeline.columns.as_text import as_text
+from headgate.pipeline.columns.groups import group
 from headgate.pipeline.converters.any_part import CONVERTER_TYPE, AnyPartConverter
 from headgate.pipeline.text import text
 
@@ -50,6 +56,18 @@ class StringConverter(AnyPartConverter):
         if self._codec == "utf-16" and not data.startswith((codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)):
             return OPTIONAL_STRING, data.decode("utf-16-be", errors="replace")
         return OPTIONAL_STRING, data.decode(self._codec, errors="replace")
+
+    def write_columns(self, topic: str, values: Values) -> pa.Array:
+        self._require_utf8()
+        return as_text(values).cast(pa.binary())
+
+    def read_columns(self, topic: str, data: pa.Array) -> Iterator[Group]:
+        self._require_utf8()
+        yield group(Values(text_column(data), OPTIONAL_STRING))
+
+    def _require_utf8(self) -> None:
+        if self._codec != "utf-8":
+            raise NotByColumns("text that is not UTF-8")
 
 
 def is_utf8(converter: object) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import pyarrow as pa
 
 from headgate.api import Predicate, Record
-from headgate.pipeline.columns.frame import Frame, NotByColumns
+from headgate.api.frame import Frame
 
 
 class RecordIsTombstone(Predicate[Record]):
@@ -16,8 +16,6 @@ class RecordIsTombstone(Predicate[Record]):
     def test(self, record: Record) -> bool:
         return record.value is None
 
-    def test_columns(self, frame: Frame) -> bool:
-        nulls = 0 if isinstance(frame.value, Mapping) else frame.value.null_count
-        if nulls not in (0, frame.count):
-            raise NotByColumns("some values are null, some are not")
-        return nulls > 0
+    def test_columns(self, frame: Frame) -> pa.Array | bool:
+        values = frame.value.data
+        return values.is_null() if 0 < values.null_count < frame.count else bool(values.null_count)

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
+import pyarrow as pa
+
 from headgate.api import STRING, ConfigDef, Key, Predicate, Record, all_of, java_regex, non_empty
+from headgate.api.frame import Frame
 from headgate.java.regex import compiled
-from headgate.pipeline.columns.frame import Frame, NotByColumns
+from headgate.pipeline.columns.distinct import by_distinct
 
 _TOPICS: Final = 1000
 
@@ -34,8 +37,5 @@ class TopicNameMatches(Predicate[Record]):
     def test(self, record: Record) -> bool:
         return record.topic is not None and self._matches(record.topic)
 
-    def test_columns(self, frame: Frame) -> bool:
-        answers = set(map(self._matches, frame.column("topic").unique().to_pylist()))
-        if len(answers) != 1:
-            raise NotByColumns("some topics match, some do not")
-        return answers.pop()
+    def test_columns(self, frame: Frame) -> pa.Array:
+        return by_distinct(frame.topic, self._matches, pa.bool_()).fill_null(False)

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from headgate.api import HeaderConverter, Record, SinkRecord
-from headgate.pipeline.batch import HEADERS
+from headgate.api.frame import HEADERS
 from headgate.pipeline.failure import Stage
 from headgate.pipeline.sql.column import Side, column
 from headgate.pipeline.sql.types import INSTANT

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from headgate.api import HIGH, LIST, ConfigDef, ConfigError, DataError, Key, Record, Schema, SchemaType
-from headgate.pipeline.columns.casts import cast_column
-from headgate.pipeline.columns.frame import Frame, NotByColumns
+from headgate.api.frame import Frame, NotByColumns, Values, arrow_type
+from headgate.pipeline.columns.casts import cast_values
+from headgate.pipeline.columns.refusing import refusing_errors
+from headgate.pipeline.columns.structs import fields_of, maps_of, structs_of
 from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.transforms import casts
 from headgate.pipeline.transforms.keys import REPLACE_NULL
@@ -76,6 +78,27 @@ class Cast(PartTransform):
                 error.within(schema.fields[index].name)
                 raise
         return self.put(record, plan.schema, struct_of(plan.schema, items))
+
+    @refusing_errors
+    def apply_to_columns(self, frame: Frame) -> list[Frame]:
+        return self.change_known(frame, self._columns if self._target is None else self._whole_column)
+
+    def _columns(self, given: Values) -> Values:
+        fields = fields_of(given, replace_null=self._replace_null)
+        nothing = Values.nulls(len(given))
+        wanted = {name: kind for name, kind in self._types.items() if given.schema is None or name in fields}
+        changed = {name: Values(cast_values(fields.get(name, nothing), kind)) for name, kind in wanted.items()}
+        if given.schema is None:
+            return maps_of({**fields, **changed}, given)
+        return structs_of(self._plans(given.schema).schema, {**fields, **changed}.values(), given)
+
+    def _whole_column(self, given: Values) -> Values:
+        assert self._target is not None
+        made = None if given.schema is None else self._whole_plans(given.schema)[0]
+        cast = cast_values(given, self._target)
+        if made is not None and arrow_type(made) != cast.type:
+            raise NotByColumns("a name that is no longer true of the schema", given.data.is_valid())
+        return Values(cast, made)
 
     def _plan(self, schema: Schema) -> _Plan:
         members = [(name, self._cast_schema(name, member)) for name, member in members_of(schema)]
@@ -147,9 +170,3 @@ class CastKey(OfKey, Cast):
 
 class CastValue(OfValue, Cast):
     aliases = ("org.apache.kafka.connect.transforms.Cast$Value",)
-
-    def apply_to_columns(self, frame: Frame) -> Frame:
-        if self._whole is not None:
-            raise NotByColumns("a map cannot be cast")
-        casts = {name: cast_column(frame.field(name), target) for name, target in self._types.items()}
-        return frame.with_value({**frame.fields, **casts})

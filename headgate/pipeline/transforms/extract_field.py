@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from headgate.api import STRING, ConfigDef, DataError, Key, Record, Schema
-from headgate.pipeline.columns.frame import Frame, NotByColumns
+from headgate.api.frame import Frame, Values
+from headgate.pipeline.columns.refusing import refusing_errors
 from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.transforms.field_path import SYNTAX, FieldPath
 from headgate.pipeline.transforms.keys import REPLACE_NULL
@@ -38,6 +39,13 @@ class ExtractField(PartTransform):
         found = None if given is None else self._path.in_struct(given, replace_null=self._replace_null)
         return self.put(record, made, found)
 
+    @refusing_errors
+    def apply_to_columns(self, frame: Frame) -> Frame:
+        given = self.take_columns(frame)
+        made = None if given.schema is None else self._schemas(given.schema)
+        found = self._path.in_columns(given, replace_null=self._replace_null)
+        return self.put_columns(frame, Values(found.data, made))
+
     def _found(self, schema: Schema) -> Schema:
         found = self._path.field_of(schema)
         if found is None:
@@ -51,9 +59,3 @@ class ExtractFieldKey(OfKey, ExtractField):
 
 class ExtractFieldValue(OfValue, ExtractField):
     aliases = ("org.apache.kafka.connect.transforms.ExtractField$Value",)
-
-    def apply_to_columns(self, frame: Frame) -> Frame:
-        name, *nested = self._path.steps
-        if nested:
-            raise NotByColumns("a field of a field")
-        return frame.with_value(frame.field(name))

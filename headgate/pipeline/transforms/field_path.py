@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headgate.api import HIGH, STRING, ConfigError, DataError, Key, Schema, SchemaType, Struct, one_of_any_case
+from headgate.api.frame import Values
+from headgate.pipeline.columns.structs import fields_of, with_default
 from headgate.pipeline.transforms.structs import require_map, require_struct
 
 SYNTAX: Final = Key(
@@ -63,6 +65,16 @@ class FieldPath:
             found = parent[step] if replace_null else parent.get_without_default(step)
             if found is None:
                 return None
+        return found
+
+    def in_columns(self, values: Values, *, replace_null: bool) -> Values:
+        """The same for structs or maps in a column. Raises NotByColumns where there is something else."""
+        found = values
+        for step in self.steps:
+            field = fields_of(found).get(step)
+            if field is None:
+                return Values.nulls(len(values))
+            found = with_default(field, found) if replace_null and field.schema is not None else field
         return found
 
 

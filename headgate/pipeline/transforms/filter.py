@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headgate.api import Record, Transform
-from headgate.pipeline.columns.frame import Frame
+from headgate.api.frame import Frame
 
 
 class Filter(Transform[Record]):

@@ -6,8 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import pyarrow as pa
+
 from headgate.api import STRING, ConfigDef, DataError, Key, Record, Schema, SchemaType, Struct
-from headgate.pipeline.columns.frame import Frame
+from headgate.api.frame import Frame, Values
+from headgate.pipeline.columns.refusing import refuse, refusing_errors
+from headgate.pipeline.columns.structs import fields_of, maps_of, missing, nulls, with_default
 from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.text import java_class
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
@@ -50,6 +54,24 @@ class Flatten(PartTransform):
         _collect(nodes, given, values)
         return self.put(record, made, Struct.of(made, values))
 
+    @refusing_errors
+    def apply_to_columns(self, frame: Frame) -> list[Frame]:
+        given = self.take_columns(frame)
+        gap = _gap(given) if given.schema is None else None
+        if gap is not None:
+            parts = [each for each in frame.split(gap) if each is not None]
+            return [made for each in parts for made in self.apply_to_columns(each)]
+        return self.change_known(frame, self._flat)
+
+    def _flat(self, given: Values) -> Values:
+        if given.schema is None:
+            flat: dict[str, Values] = {}
+            self._flatten_columns(fields_of(given), "", flat)
+            return maps_of(flat, given)
+        made, nodes = self._plans(given.schema)
+        columns = dict(_columns(nodes, given))
+        return Values.of_fields(columns, len(given), made, nulls(given.data))
+
     def _joined(self, prefix: str, name: str) -> str:
         return f"{prefix}{self._delimiter}{name}" if prefix else name
 
@@ -70,6 +92,14 @@ class Flatten(PartTransform):
                     f"Flatten transformation was passed a value of type class {java_class(item)} which is not"
                     " supported by Connect's data API"
                 )
+
+    def _flatten_columns(self, fields: Mapping[str, Values], prefix: str, flat: dict[str, Values]) -> None:
+        for name, each in fields.items():
+            joined = self._joined(prefix, name)
+            if pa.types.is_struct(each.data.type) and each.data.null_count < len(each):
+                self._flatten_columns(each.fields, joined, flat)
+            else:
+                flat[joined] = each
 
     def _plan(self, schema: Schema) -> tuple[Schema, Sequence[_Node]]:
         nodes = self._nodes(schema, "", optional=schema.optional, default=schema.default)
@@ -119,12 +149,35 @@ def _collect(nodes: Sequence[_Node], value: Struct | None, values: list[Any]) ->
         values.append(found)
 
 
+def _columns(nodes: Sequence[_Node], parent: Values) -> Iterator[tuple[str, Values]]:
+    """The same for structs in a column, each with its name."""
+    for node, field in zip(nodes, parent.fields.values(), strict=True):
+        if node.nested is not None:
+            yield from _columns(node.nested, field)
+            continue
+        found = with_default(field, parent)
+        if not node.schema.optional:
+            refuse("a required field that is null", missing(found.data, nulls(parent.data)))
+        yield node.name, found
+
+
+def _gap(values: Values) -> pa.Array | None:
+    """A mask of maps that have null where others have a map: they have other fields when they are flat."""
+    for field in fields_of(values).values():
+        if pa.types.is_struct(field.data.type):
+            null = missing(field.data, nulls(values.data))
+            if null is None:
+                inner = _gap(field)
+                if inner is not None:
+                    return inner
+            elif null.true_count < len(values) - values.data.null_count:
+                return null
+    return None
+
+
 class FlattenKey(OfKey, Flatten):
     aliases = ("org.apache.kafka.connect.transforms.Flatten$Key",)
 
 
 class FlattenValue(OfValue, Flatten):
     aliases = ("org.apache.kafka.connect.transforms.Flatten$Value",)
-
-    def apply_to_columns(self, frame: Frame) -> Frame:
-        return frame.with_value(frame.fields)  # which are flat

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from headgate.api import HIGH, LIST, STRING, ConfigDef, ConfigError, Header, Key, Record, Schema, one_of
-from headgate.pipeline.columns.frame import Frame
+from headgate.api.frame import Frame, HeaderColumns, Values
+from headgate.pipeline.columns.refusing import refuse, refusing_errors
+from headgate.pipeline.columns.structs import fields_of, maps_of, nulls, structs_of
 from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.transforms.keys import REPLACE_NULL, some
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
@@ -64,6 +66,22 @@ class HeaderFrom(PartTransform):
             return changed
         return self.put(changed, plan.schema, struct_of(plan.schema, [items[index] for index in plan.kept]))
 
+    @refusing_errors
+    def apply_to_columns(self, frame: Frame) -> Frame:
+        given = self.take_columns(frame)
+        refuse("null where fields are taken from", nulls(given.data))
+        fields = fields_of(given, replace_null=self._replace_null)
+        kept = {name: each for name, each in fields.items() if name not in self._gone}
+        if given.schema is None:
+            nothing = Values.nulls(frame.count)
+            added = [(header, fields.get(field, nothing)) for header, field in self._pairs]
+            changed = self.put_columns(frame, maps_of(kept, given)) if self._moves else frame
+        else:
+            plan = self._plans(given.schema)
+            added = [(header, fields[field]) for header, field in self._pairs]
+            changed = self.put_columns(frame, structs_of(plan.schema, kept.values(), given)) if self._moves else frame
+        return changed.with_headers(HeaderColumns(frame.headers.given, (*frame.headers.added, *added)))
+
     def _plan(self, schema: Schema) -> _Plan:
         taken = [(header, member_of(schema, name)) for header, name in self._pairs]
         headers = [(header, member.index, member.schema) for header, member in taken]
@@ -78,7 +96,3 @@ class HeaderFromKey(OfKey, HeaderFrom):
 
 class HeaderFromValue(OfValue, HeaderFrom):
     aliases = ("org.apache.kafka.connect.transforms.HeaderFrom$Value",)
-
-    def apply_to_columns(self, frame: Frame) -> Frame:
-        # Headers are no column of a table.
-        return frame.with_value({name: column for name, column in frame.fields.items() if name not in self._gone})

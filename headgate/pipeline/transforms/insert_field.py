@@ -5,13 +5,19 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter, methodcaller
+from functools import partial
+from operator import attrgetter
 from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
 
 from headgate.api import ConfigError, DataError, Record, Schema, SinkRecord, SourceRecord, Struct
 from headgate.api import schema as schemas
 from headgate.api.config import STRING, ConfigDef, Key
-from headgate.pipeline.columns.frame import Column, Frame
+from headgate.api.frame import Frame, NotByColumns, Values
+from headgate.pipeline.columns.instants import timestamps
+from headgate.pipeline.columns.refusing import refusing_errors
+from headgate.pipeline.columns.structs import fields_of, maps_of, nulls, require
 from headgate.pipeline.logical import datetime_of
 from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.text import java_class
@@ -20,7 +26,7 @@ from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
 from headgate.pipeline.transforms.structs import members_of, rebuilt, require_map, require_struct, struct_of, values_of
 
 Reader: TypeAlias = Callable[[Record], Any]
-ColumnReader: TypeAlias = Callable[[Frame], Column]
+ColumnReader: TypeAlias = Callable[[Frame], pa.Array]
 
 _PURPOSE: Final = "field insertion"
 _NAMING: Final = "A ! at the end makes the field required, a ? or nothing optional."
@@ -39,7 +45,7 @@ class _Insertion:
     read_typed: Reader
     """For a struct."""
     column: ColumnReader
-    """For a frame."""
+    """For the maps of a frame; structs have timestamps where these are numbers."""
 
 
 class InsertField(PartTransform):
@@ -60,11 +66,11 @@ class InsertField(PartTransform):
             name = self.settings["static.field"]
             raise ConfigError.invalid("static.value", None, f"No value specified for static field: {name}")
         possible: Sequence[tuple[str, Schema, Reader, Reader, ColumnReader]] = (
-            ("topic.field", schemas.STRING, _TOPIC, _TOPIC, methodcaller("column", "topic")),
-            ("partition.field", schemas.INT32, _PARTITION, _PARTITION, methodcaller("column", "partition")),
-            ("offset.field", schemas.INT64, _offset, _offset, methodcaller("column", "offset")),
-            ("timestamp.field", schemas.TIMESTAMP, _TIMESTAMP, _timestamp, methodcaller("column", "timestamp")),
-            ("static.field", schemas.STRING, lambda _: fixed, lambda _: fixed, methodcaller("repeated", fixed)),
+            ("topic.field", schemas.STRING, _TOPIC, _TOPIC, _TOPIC),
+            ("partition.field", schemas.INT32, _PARTITION, _PARTITION, _PARTITION),
+            ("offset.field", schemas.INT64, _offset, _offset, _offsets),
+            ("timestamp.field", schemas.TIMESTAMP, _TIMESTAMP, _timestamp, _TIMESTAMP),
+            ("static.field", schemas.STRING, lambda _: fixed, lambda _: fixed, partial(_repeated, fixed)),
         )
         sources = ("topic", "partition", "offset", "timestamp")
         self.uses = type(self).uses | {source for source in sources if self.settings[f"{source}.field"] is not None}
@@ -99,6 +105,29 @@ class InsertField(PartTransform):
         items += [read(record) for read in self._typed_readers]
         return self.put(record, made, Struct.of(made, items))
 
+    @refusing_errors
+    def apply_to_columns(self, frame: Frame) -> list[Frame]:
+        given = self.take_columns(frame)
+        if given.schema is None:
+            fields_of(given)  # what is no map is refused while the rows are still those of this frame
+            for each in self._insertions:
+                null = nulls(each.column(frame))
+                if null is not None and null.true_count < frame.count:  # these maps do not get the field
+                    parts = [part for part in frame.split(null) if part is not None]
+                    return [made for part in parts for made in self.apply_to_columns(part)]
+        return self.change_known(frame, partial(self._columns, frame))
+
+    def _columns(self, frame: Frame, given: Values) -> Values:
+        fields = fields_of(given, replace_null=self._replace_null)
+        inserted = [(each, each.column(frame)) for each in self._insertions]
+        if given.schema is None:
+            known = {each.name: Values(_widened(column)) for each, column in inserted if not column.null_count}
+            return maps_of({**fields, **known}, given)
+        require(given.schema, fields.values(), nulls(given.data))
+        made = self._schemas(given.schema)
+        typed = {each.name: Values(_typed(column, each.schema)) for each, column in inserted}
+        return Values.of_fields({**fields, **typed}, frame.count, made, nulls(given.data))
+
     def _extended(self, schema: Schema) -> Schema:
         return rebuilt(schema, [*members_of(schema), *((each.name, each.schema) for each in self._insertions)])
 
@@ -120,6 +149,24 @@ def _timestamp(record: Record) -> dt.datetime | None:
     return None if record.timestamp is None else datetime_of(record.timestamp)
 
 
+def _offsets(frame: Frame) -> pa.Array:
+    if frame.offset is None:
+        raise NotByColumns("an offset, which only sinks have")
+    return frame.offset
+
+
+def _repeated(text: str, frame: Frame) -> pa.Array:
+    return pa.repeat(pa.scalar(text, pa.string()), frame.count)
+
+
+def _widened(column: pa.Array) -> pa.Array:
+    return column.cast(pa.int64()) if pa.types.is_integer(column.type) else column
+
+
+def _typed(column: pa.Array, schema: Schema) -> pa.Array:
+    return timestamps(column) if schema.name == schemas.TIMESTAMP_NAME else column
+
+
 _TOPIC: Final = attrgetter("topic")
 _PARTITION: Final = attrgetter("partition")
 _TIMESTAMP: Final = attrgetter("timestamp")
@@ -131,6 +178,3 @@ class InsertFieldKey(OfKey, InsertField):
 
 class InsertFieldValue(OfValue, InsertField):
     aliases = ("org.apache.kafka.connect.transforms.InsertField$Value",)
-
-    def apply_to_columns(self, frame: Frame) -> Frame:
-        return frame.with_value({**frame.fields, **{each.name: each.column(frame) for each in self._insertions}})

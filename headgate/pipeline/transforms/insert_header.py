@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headgate.api import HIGH, STRING, ConfigDef, Header, Key, Record, Transform
-from headgate.pipeline.columns.frame import Frame
+from headgate.api.frame import Frame, HeaderColumns, NotByColumns, Values
+from headgate.pipeline.columns.structs import repeated, single
 from headgate.pipeline.transforms.keys import not_null
 from headgate.pipeline.values import parse
 
@@ -29,9 +30,14 @@ class InsertHeader(Transform[Record]):
         super().configure(config)
         schema, value = parse(self.settings["value.literal"])
         self._header = Header(self.settings["header"], value, schema)
+        self._column = single(value, schema)
 
     def apply(self, record: Record) -> Record:
         return record.replace(headers=(*record.headers, self._header))
 
     def apply_to_columns(self, frame: Frame) -> Frame:
-        return frame  # headers are no column of a table
+        if self._column is None:
+            raise NotByColumns("a header that columns may change")
+        values = Values(repeated(self._column, frame.count), self._header.schema)
+        given, added = frame.headers.given, (*frame.headers.added, (self._header.key, values))
+        return frame.with_headers(HeaderColumns(given, added))

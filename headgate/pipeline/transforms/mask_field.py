@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.api import DataError, Record, Schema, SchemaType
 from headgate.api.config import HIGH, LIST, LOW, STRING, ConfigDef, Key, non_empty
+from headgate.api.frame import Frame, NotByColumns, Values
 from headgate.java.numbers import cut_decimal, float32, parse_decimal
-from headgate.pipeline.columns.frame import Column, Frame
+from headgate.pipeline.columns.objects import objects
+from headgate.pipeline.columns.refusing import refuse, refusing_errors
+from headgate.pipeline.columns.structs import fields_of, maps_of, nulls, repeated, single, structs_of
 from headgate.pipeline.schemas import BITS, SchemaCache
 from headgate.pipeline.text import java_class
 from headgate.pipeline.transforms.keys import REPLACE_NULL, some_and_no_blanks
@@ -71,6 +73,33 @@ class MaskField(PartTransform):
             items[member.index] = self._mask(member.name, items[member.index], member.schema)
         return self.put(record, schema, struct_of(struct.schema, items))
 
+    @refusing_errors
+    def apply_to_columns(self, frame: Frame) -> Frame:
+        given = self.take_columns(frame)
+        refuse("null where fields are masked", nulls(given.data))
+        fields = fields_of(given, replace_null=self._replace_null)
+        nothing = Values.nulls(frame.count)
+        names = [name for name in self._fields if given.schema is None or name in fields]
+        masked = {name: self._mask_column(name, fields.get(name, nothing)) for name in names}
+        changed = {**fields, **masked}
+        if given.schema is None:
+            return self.put_columns(frame, maps_of(changed, given))
+        return self.put_columns(frame, structs_of(given.schema, changed.values(), given))
+
+    def _mask_column(self, name: str, values: Values) -> Values:
+        if values.data.null_count == len(values):
+            return values
+        known = values.data.is_valid()
+        first = pc.index(known, value=True).as_py()
+        (sample,) = objects(Values(values.data.slice(first, 1), values.schema))
+        try:
+            mask = single(self._mask(name, sample, values.schema), values.schema)  # the same for all of a type
+        except DataError:
+            mask = None
+        if mask is None:
+            raise NotByColumns("a field that cannot be masked", known)
+        return Values(repeated(mask, len(values), nulls(values.data)), values.schema)
+
     def _mask(self, name: str, value: Any, schema: Schema | None) -> Any:
         if value is None:
             return None
@@ -110,14 +139,3 @@ class MaskFieldKey(OfKey, MaskField):
 
 class MaskFieldValue(OfValue, MaskField):
     aliases = ("org.apache.kafka.connect.transforms.MaskField$Value",)
-
-    def apply_to_columns(self, frame: Frame) -> Frame:
-        masked = {name: self._masked_column(name, frame.field(name)) for name in self._fields}
-        return frame.with_value({**frame.fields, **masked})
-
-    def _masked_column(self, name: str, column: Column) -> Column:
-        known = column.drop_null()
-        if not len(known):
-            return column
-        mask = self._mask(name, known[0].as_py(), None)  # the same for all values of a type
-        return pc.if_else(column.is_valid(), pa.scalar(mask, column.type), pa.scalar(None, column.type))

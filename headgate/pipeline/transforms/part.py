@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
+import pyarrow.compute as pc
+
 from headgate.api import Record, Schema, Transform
+from headgate.api.frame import Frame, Values
 
 
 class PartTransform(Transform[Record]):
@@ -19,6 +23,27 @@ class PartTransform(Transform[Record]):
     def put(self, record: Record, schema: Schema | None, value: Any) -> Record:
         """The record with this part instead."""
 
+    @abstractmethod
+    def take_columns(self, frame: Frame) -> Values:
+        """The part of all records of a frame."""
+
+    @abstractmethod
+    def put_columns(self, frame: Frame, values: Values) -> Frame:
+        """The frame with this part instead."""
+
+    def change_known(self, frame: Frame, change: Callable[[Values], Values]) -> list[Frame]:
+        """For transforms that leave records alone whose part is null: the others have what the function makes of it,
+        which leaves null where it is."""
+        given = self.take_columns(frame)
+        if given.data.null_count == len(given):
+            return [frame]
+        made = change(given)
+        changed = self.put_columns(frame, made)
+        if not given.data.null_count or made.schema == given.schema:
+            return [changed]
+        known = given.data.is_valid()
+        return [changed.where(known), frame.where(pc.invert(known))]
+
 
 class OfKey:
     uses = frozenset({"key"})
@@ -29,6 +54,12 @@ class OfKey:
     def put(self, record: Record, schema: Schema | None, value: Any) -> Record:
         return record.with_key(value, schema)
 
+    def take_columns(self, frame: Frame) -> Values:
+        return frame.key
+
+    def put_columns(self, frame: Frame, values: Values) -> Frame:
+        return frame.with_key(values)
+
 
 class OfValue:
     uses = frozenset({"value"})
@@ -38,3 +69,9 @@ class OfValue:
 
     def put(self, record: Record, schema: Schema | None, value: Any) -> Record:
         return record.with_value(value, schema)
+
+    def take_columns(self, frame: Frame) -> Values:
+        return frame.value
+
+    def put_columns(self, frame: Frame, values: Values) -> Frame:
+        return frame.with_value(values)

@@ -9,8 +9,10 @@ from typing import Final
 import pyarrow as pa
 
 from headgate.api import HIGH, STRING, ConfigDef, DataError, Key, Record, Transform, java_regex
+from headgate.api.frame import Frame
 from headgate.java.regex import RegexError, Replacement, compiled
-from headgate.pipeline.columns.frame import Frame
+from headgate.pipeline.columns.distinct import by_distinct
+from headgate.pipeline.columns.refusing import refusing_errors
 
 _TOPICS: Final = 1000
 
@@ -35,10 +37,9 @@ class RegexRouter(Transform[Record]):
         topic = self._route(record.topic)
         return record if topic == record.topic else record.replace(topic=topic)
 
+    @refusing_errors
     def apply_to_columns(self, frame: Frame) -> Frame:
-        topics = frame.column("topic").dictionary_encode()
-        routed = pa.array(list(map(self._route, topics.dictionary.to_pylist())), pa.string())
-        return frame.with_topic(routed.take(topics.indices))
+        return frame.with_topic(by_distinct(frame.topic, self._route, pa.string()))
 
     def _new_topic(self, topic: str) -> str:
         if self._regex.fullmatch(topic) is None:

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from headgate.api import LIST, ConfigDef, ConfigError, Key, Record, Schema
-from headgate.pipeline.columns.frame import Frame
+from headgate.api.frame import Frame, Values
+from headgate.pipeline.columns.refusing import refusing_errors
+from headgate.pipeline.columns.structs import fields_of, maps_of, structs_of
 from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.transforms.keys import REPLACE_NULL, no_blanks
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
@@ -54,6 +56,18 @@ class ReplaceField(PartTransform):
         items = values_of(given, replace_null=self._replace_null)
         return self.put(record, made, struct_of(made, [items[index] for index in kept]))
 
+    @refusing_errors
+    def apply_to_columns(self, frame: Frame) -> list[Frame]:
+        return self.change_known(frame, self._columns)
+
+    def _columns(self, given: Values) -> Values:
+        fields = fields_of(given, replace_null=self._replace_null)
+        if given.schema is None:
+            return maps_of(self._filtered(fields), given)
+        made, kept = self._plans(given.schema)
+        columns = list(fields.values())
+        return structs_of(made, [columns[index] for index in kept], given)
+
     def _filtered(self, value: Mapping[str, Any]) -> dict[str, Any]:
         exclude, include, rename = self._exclude, self._include, self._renames.get
         if include:
@@ -87,6 +101,3 @@ class ReplaceFieldKey(OfKey, ReplaceField):
 
 class ReplaceFieldValue(OfValue, ReplaceField):
     aliases = ("org.apache.kafka.connect.transforms.ReplaceField$Value",)
-
-    def apply_to_columns(self, frame: Frame) -> Frame:
-        return frame.with_value(self._filtered(frame.fields))

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from headgate.api import HIGH, INT, STRING, ConfigDef, ConfigError, DataError, Key, Record, Schema, Struct
+from headgate.api.frame import Frame, NotByColumns, arrow_type
+from headgate.pipeline.columns.refusing import refuse, refusing_errors
+from headgate.pipeline.columns.structs import fields_of, structs_of
 from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.transforms.keys import REPLACE_NULL
 from headgate.pipeline.transforms.part import OfKey, OfValue, PartTransform
@@ -38,6 +41,18 @@ class SetSchemaMetadata(PartTransform):
         if isinstance(value, Struct):
             value = struct_of(made, values_of(value, replace_null=self._replace_null))
         return self.put(record, made, value)
+
+    @refusing_errors
+    def apply_to_columns(self, frame: Frame) -> Frame:
+        given = self.take_columns(frame)
+        if given.schema is None:
+            refuse("no schema", given.data.is_valid())
+            return frame
+        made = self._schemas(given.schema)
+        if arrow_type(made) != given.data.type:
+            raise NotByColumns("a name that is not true of the schema")
+        fields = fields_of(given, replace_null=self._replace_null)
+        return self.put_columns(frame, structs_of(made, fields.values(), given))
 
     def _renamed(self, schema: Schema) -> Schema:
         members_of(schema)  # as Apache does, this takes structs only

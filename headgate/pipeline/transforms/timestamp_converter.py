@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import pyarrow as pa
+
 from headgate.api import HIGH, LOW, STRING, ConfigDef, ConfigError, DataError, Key, Record, Schema, Struct, one_of
+from headgate.api.frame import Frame, Values
 from headgate.java.dates.format import DateFormat
+from headgate.pipeline.columns.instants import convert
+from headgate.pipeline.columns.refusing import refusing_errors
+from headgate.pipeline.columns.structs import fields_of, maps_of, structs_of
 from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.transforms.instants import (
     NO_FORMAT,
@@ -92,6 +98,26 @@ class TimestampConverter(PartTransform):
         if member is not None:
             items[member.index] = self._converted(items[member.index], member.schema)
         return struct_of(schema, items)
+
+    @refusing_errors
+    def apply_to_columns(self, frame: Frame) -> Frame:
+        given = self.take_columns(frame)
+        if not self._field:
+            made = None if given.schema is None else self._target(given.schema)
+            return self.put_columns(frame, Values(self._convert(given), made))
+        fields = fields_of(given, replace_null=self._replace_null)
+        if given.schema is None:
+            if given.data.null_count == len(given):
+                return frame
+            converted = self._convert(fields.get(self._field, Values.nulls(len(given))))
+            return self.put_columns(frame, maps_of({**fields, self._field: Values(converted)}, given))
+        schema = self._schemas(given.schema)
+        if self._field in fields:
+            fields[self._field] = Values(self._convert(fields[self._field]))
+        return self.put_columns(frame, structs_of(schema, fields.values(), given))
+
+    def _convert(self, values: Values) -> pa.Array:
+        return convert(values, self._form, self._instants)
 
     def _target(self, schema: Schema) -> Schema:
         made = SCHEMAS[self._form]

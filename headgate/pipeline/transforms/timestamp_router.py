@@ -7,10 +7,15 @@ from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headgate.api import HIGH, STRING, ConfigDef, ConfigError, DataError, Key, Record, Transform
+from headgate.api.frame import Frame
 from headgate.java.dates.format import DateFormat
-from headgate.pipeline.columns.frame import Frame
+from headgate.pipeline.columns.dates import spans
+from headgate.pipeline.columns.distinct import by_distinct
+from headgate.pipeline.columns.refusing import refuse, refusing_errors
+from headgate.pipeline.columns.structs import nulls
 from headgate.pipeline.text import text
 
 _TOPICS: Final = 1000
@@ -55,10 +60,18 @@ class TimestampRouter(Transform[Record]):
             raise DataError(f"Timestamp missing on record: {_shown(record)}")
         return record.replace(topic=self._route(record.topic, timestamp // self._resolution))
 
+    @refusing_errors
     def apply_to_columns(self, frame: Frame) -> Frame:
-        given = zip(frame.column("topic").to_pylist(), frame.column("timestamp").to_pylist(), strict=True)
-        routed = [self._route(topic, timestamp // self._resolution) for topic, timestamp in given]
-        return frame.with_topic(pa.array(routed, pa.string()))
+        refuse("a timestamp that is missing", nulls(frame.timestamp))
+        topics, times = frame.topic.dictionary_encode(), spans(frame.timestamp, self._resolution).dictionary_encode()
+        names, moments = topics.dictionary.to_pylist(), times.dictionary.to_pylist()
+        pairs = pc.add(pc.multiply(topics.indices.cast(pa.int64()), len(moments)), times.indices)
+
+        def route(pair: int) -> str:
+            name, moment = divmod(pair, len(moments))
+            return self._route(names[name], moments[moment])
+
+        return frame.with_topic(by_distinct(pairs, route, pa.string()))
 
     def _new_topic(self, topic: str, span: int) -> str:
         date = self._dates.format(span * self._resolution)

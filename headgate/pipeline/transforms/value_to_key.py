@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from headgate.api import HIGH, LIST, ConfigDef, Key, Record, Schema, Transform
+from headgate.api.frame import Frame, Values
 from headgate.api.schema import struct
+from headgate.pipeline.columns.refusing import refuse, refusing_errors
+from headgate.pipeline.columns.structs import fields_of, maps_of, nulls, structs_of
 from headgate.pipeline.schemas import SchemaCache
 from headgate.pipeline.transforms.keys import REPLACE_NULL, some_and_no_blanks
 from headgate.pipeline.transforms.structs import member_of, require_map, require_struct, struct_of, values_of
@@ -37,6 +40,17 @@ class ValueToKey(Transform[Record]):
         made, taken = self._plans(value.schema)
         items = values_of(value, replace_null=self._replace_null)
         return record.replace(key_schema=made, key=struct_of(made, [items[index] for index in taken]))
+
+    @refusing_errors
+    def apply_to_columns(self, frame: Frame) -> Frame:
+        given = frame.value
+        refuse("null where fields are taken from", nulls(given.data))
+        fields = fields_of(given, replace_null=self._replace_null)
+        if given.schema is None:
+            nothing = Values.nulls(frame.count)
+            return frame.with_key(maps_of({name: fields.get(name, nothing) for name in self._fields}, given))
+        made, _ = self._plans(given.schema)
+        return frame.with_key(structs_of(made, [fields[name] for name in self._fields], given))
 
     def _plan(self, schema: Schema) -> tuple[Schema, Sequence[int]]:
         members = [member_of(schema, name) for name in self._fields]

@@ -23,7 +23,7 @@ from headgate.api.config import (
     at_least,
     one_of_any_case,
 )
-from headgate.model import Config
+from headgate.model import BUFFER_BYTES, Config
 from headgate.runtime.config.overrides import ALLOWLIST, POLICY, Overrides
 from headgate.runtime.config.reaches import sandbox_of
 from headgate.runtime.config.unknown_keys import closest
@@ -42,6 +42,8 @@ COMMON: Final = KEYS + ConfigDef(
     Key("task.shutdown.graceful.timeout.ms", LONG, 5000, at_least(0), LOW, "Time for tasks to end by themselves."),
     Key("offset.flush.interval.ms", LONG, 60000, at_least(1), LOW, "How often offsets are committed."),
     Key("offset.flush.timeout.ms", LONG, 5000, at_least(1), LOW, "How long a commit may take."),
+    Key("headgate.task.buffer.bytes", INT, BUFFER_BYTES, at_least(1048576), MEDIUM,
+        "Most bytes of records that wait in a task: polled and not yet sent, or fetched ahead."),
     Key("plugin.path", LIST, None, None, LOW, "Folders with plugins."),
     Key("config.providers", LIST, [], None, LOW, "Aliases of the config providers, each with its class and params."),
     Key(POLICY, STRING, "All", None, MEDIUM, "Which client settings connectors may override; or a class."),
@@ -187,6 +189,8 @@ class WorkerConfig:
     topic_tracking_reset: bool
     bootstrap_servers: str
     topic_creation: bool = True
+    buffer_bytes: int = BUFFER_BYTES
+    """Of each task, for records that wait."""
     overrides: Overrides = field(default_factory=Overrides)
     exactly_once_sources: bool = False
     group_id: str = ""
@@ -220,6 +224,7 @@ class WorkerConfig:
             topic_tracking_reset=parsed["topic.tracking.allow.reset"],
             bootstrap_servers=",".join(parsed["bootstrap.servers"]),
             topic_creation=parsed["topic.creation.enable"],
+            buffer_bytes=parsed["headgate.task.buffer.bytes"],
             overrides=Overrides.parse(parsed, raw, plugins),
             exactly_once_sources=parsed.get("exactly.once.source.support", "disabled").lower() == "enabled",
             group_id=parsed.get("group.id", ""),

@@ -10,18 +10,19 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from headgate.api.task import FrameSinkTask, SinkTask
 from headgate.metrics import SinkMetrics
-from headgate.model import EngineUnavailable, PartitionStart, TaskSpec, TopicPartition
+from headgate.model import EngineUnavailable, PartitionStart, RangeUnread, TaskSpec, TopicPartition
 from headgate.pipeline.blob import Packed, pack, pack_spec, sink_job
 from headgate.pipeline.shelf import Payload, Shelf, drop
 from headgate.pipeline.sink_chain import Output, SinkChain
 from headgate.tasks.control import Control, Rebalanced, StartOver
 from headgate.tasks.outcomes import Outcomes
-from headgate.tasks.ports import Fetched, Ports, Ranges, TaskListener
+from headgate.tasks.ports import Fetched, Ports, RangeReader, Ranges, TaskListener
 from headgate.tasks.reporter import Reporter
 from headgate.tasks.sink import catch_up
 from headgate.tasks.sink.commits import Commits
@@ -67,7 +68,7 @@ class SinkLoop:
 
     def __post_init__(self) -> None:
         self._engine, self._clock = self._ports.engine, self._ports.clock
-        self._last_records = self._clock()
+        self._last_records, self._next_catch_up = self._clock(), 0.0
 
     def wake(self) -> None:
         """The loop looks at its control often enough."""
@@ -124,10 +125,12 @@ class SinkLoop:
         single = (self._sink.policy.plain or self._sink.passthrough) and not self._statements
         frames = single and isinstance(self._task, FrameSinkTask)
         self._ranges = self._engine.ranges(spec, self._chain, self._sink, frames)
+        self._together = bool(self._statements) or (isinstance(self._task, FrameSinkTask) and not frames)
         self._reporter = Reporter(spec, self._metrics.errors, self._control, ports)
         control, clock = self._control, self._clock
-        outcomes = Outcomes(spec.id, self._reporter, control, self._engine, clock, self._wait_to_retry)
-        self._consumer = ports.consumer(spec.consumer, self)
+        by_records = self._metrics.by_records
+        outcomes = Outcomes(spec.id, self._reporter, control, self._engine, clock, self._wait_to_retry, by_records)
+        self._consumer = ports.consumer(spec.consumer, self, spec.buffer_bytes)
         witnesses = self._metrics.activity.witnesses
         witnesses["Kafka"] = self._consumer.trouble
         witnesses["Spark"] = lambda: self._engine.trouble(spec.id)
@@ -143,7 +146,8 @@ class SinkLoop:
     def _close(self) -> None:
         """In the order that tasks expect: offsets, close, stop; and then out of the group."""
         self._statements.close()
-        self._ranges.close()
+        if self._ranges is not None:
+            self._ranges.close()
         if self._control.cancelled:
             # Given up on: it may not write any more, and somebody waits for its partitions.
             self._consumer.abandon()
@@ -289,41 +293,38 @@ class SinkLoop:
         return lag or 0
 
     def _look_behind(self, ask: bool) -> None:
-        if self._see_lag(ask) >= catch_up.FAR_BEHIND:
+        far = self._see_lag(ask) >= catch_up.FAR_BEHIND
+        if far and self._ranges is not None and self._clock() >= self._next_catch_up:
             self._finish_all()
             self._grant()
-            self._catch_up()
+            self._catch_up(self._ranges)
 
-    def _catch_up(self) -> None:
+    def _catch_up(self, reader: RangeReader) -> None:
         self._consumer.pause()
         try:
             ranges = catch_up.left(dict(self.state.positions), self._consumer.ends())
             # A shelf of its own: what was read and not put goes with it, and so does what comes after that.
             with self._engine.shelf() as shelf:
-                self._read(ranges, shelf)
+                self._read(reader, ranges, shelf)
         finally:
             self._consumer.seek(self.state.positions)
             self._consumer.resume(self._context.paused)
         self._grant()
 
-    def _read(self, ranges: Ranges, shelf: Shelf | None) -> None:
-        total = sum(end - start for start, end in ranges.values())
+    def _read(self, reader: RangeReader, ranges: Ranges, shelf: Shelf | None) -> None:
+        total, began = sum(end - start for start, end in ranges.values()), self._clock()
         log.info("Far behind: the executors read %d records", total)
-        began = self._clock()
-        most = catch_up.most_records(self._record_bytes, bool(self._statements))
-        pieces = catch_up.read(self._ranges, ranges, most, shelf, self._control, self._keep_alive)
+        sizes = catch_up.sizes(reader, self._together, self._record_bytes, self._spec.buffer_bytes)
         try:
-            for content, chunk in pieces:
-                if not self._take_range(content, chunk, shelf):
-                    self._ranges.cancel()
-                    return
-        except StartOver:
-            self._ranges.cancel()
-            raise
-        except EngineUnavailable as error:
+            with closing(catch_up.read(reader, ranges, sizes, shelf, self._control, self._keep_alive)) as pieces:
+                for content, piece in pieces:
+                    if not self._take_range(content, piece, shelf):
+                        return
+        except (EngineUnavailable, RangeUnread) as error:
             if self.state.step is not SinkStep.NONE:
-                raise  # lost for what was being put, not for what was read: some of it may have been put
+                raise  # it is about what was being put: some of that may have been put
             log.warning("The executors' reading was lost, the consumer goes on: %s", error)
+            self._next_catch_up = self._clock() + catch_up.AGAIN_S
             self._engine.ready(lambda: self._control.stopping)
             return
         log.info("Caught up with %d records in %.1f s", total, self._clock() - began)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headgate.api.errors import RetriableError
-from headgate.api.task import FrameSinkTask, SinkTask, TableSinkTask
+from headgate.api.task import Form, FrameSinkTask, SinkTask, TableSinkTask
 from headgate.log import cause_of
 from headgate.metrics import SinkMetrics
 from headgate.model import EngineUnavailable
-from headgate.pipeline.blob import Packed
+from headgate.pipeline.blob import Packed, Result
 from headgate.pipeline.shelf import Shelf
 from headgate.tasks.control import Control, StartOver
 from headgate.tasks.outcomes import Outcomes
@@ -57,8 +57,16 @@ class Puts:
         for result in results:
             if self._context.wished:
                 raise StartOver("the task wants to go elsewhere in the middle of a batch")
+            if isinstance(self._task, TableSinkTask) and self._task.form is Form.TYPED:
+                self._put_typed(self._task, result)
+                continue
             content = result.records() if isinstance(self._task, SinkTask) else result.table()
             self.content(lambda content=content: content, result.count)  # type: ignore[misc]
+
+    def _put_typed(self, task: TableSinkTask, result: Result) -> None:
+        for typed in result.typed().tables:
+            task.key_schema, task.value_schema = typed.key_schema, typed.value_schema
+            self.content(lambda table=typed.table: table, typed.table.num_rows)  # type: ignore[misc]
 
     def content(self, content: Callable[[], Any], count: int) -> None:
         """The same again after RetriableError, or when the engine of a frame has died, until it goes, or the task is

@@ -46,7 +46,7 @@ class Batch:
         for polled in self.polled:
             if row < polled.rows:
                 content = polled.content
-                return (content.source_partition, content.source_offset) if isinstance(content, SourceTable) else None
+                return content.place(row) if isinstance(content, SourceTable) else None
             row -= polled.rows
         return None
 

@@ -8,8 +8,8 @@ from enum import Enum
 from itertools import groupby
 from typing import Any, Final
 
-from headgate.api.record import SourceRecord
-from headgate.api.task import SourceTable
+from headgate.api.record import Header, SourceRecord
+from headgate.api.task import RowsFrom, SourceTable
 from headgate.model import Offset, Partition
 from headgate.pipeline.batch import pieces
 
@@ -17,7 +17,7 @@ _PIECE_BYTES: Final = 2 * 1024 * 1024
 """What is larger than this is cut."""
 _RECORD_BYTES: Final = 500
 """What a record counts as; its real size is not worth measuring."""
-_COLUMNS: Final = ("key", "value", "timestamp", "partition")
+_COLUMNS: Final = ("key", "value", "timestamp", "partition", "headers")
 
 
 class End(Enum):
@@ -41,28 +41,36 @@ class Polled:
     @classmethod
     def of(cls, content: SourceTable | Sequence[SourceRecord], end: End | None = None) -> Polled:
         if isinstance(content, SourceTable):
-            known = content.source_partition is not None and content.source_offset is not None
-            offsets = ((content.source_partition, content.source_offset),) if known else ()
-            return cls(content, content.table.num_rows, content.table.nbytes, offsets, end)  # type: ignore[arg-type]
-        latest = {
-            repr(record.source_partition): (record.source_partition, record.source_offset)
-            for record in content
-            if record.source_partition is not None and record.source_offset is not None
-        }
-        return cls(content, len(content), len(content) * _RECORD_BYTES, tuple(latest.values()), end)
+            latest = _latest(content.places or [content])
+            return cls(content, content.table.num_rows, content.table.nbytes, latest, end)
+        return cls(content, len(content), len(content) * _RECORD_BYTES, _latest(content), end)
 
     def record(self, row: int) -> SourceRecord:
         content = self.content
         if not isinstance(content, SourceTable):
             return content[row]
+        partition, offset = content.place(row)
+        known = {name: content.table[name][row].as_py() for name in _COLUMNS if name in content.table.column_names}
+        headers = tuple(Header(each["key"], each["value"]) for each in known.pop("headers", None) or ())
         return SourceRecord(
             topic=content.topic,
-            **{name: content.table[name][row].as_py() for name in _COLUMNS if name in content.table.column_names},
+            **known,
+            headers=headers,
             key_schema=content.key_schema,
             value_schema=content.value_schema,
-            source_partition=content.source_partition,
-            source_offset=content.source_offset,
+            source_partition=partition,
+            source_offset=offset,
         )
+
+
+def _latest(found: Sequence[SourceRecord | SourceTable | RowsFrom]) -> tuple[tuple[Partition, Offset], ...]:
+    """The last offset of each partition, as far as they are known."""
+    latest = {
+        repr(each.source_partition): (each.source_partition, each.source_offset)
+        for each in found
+        if each.source_partition is not None and each.source_offset is not None
+    }
+    return tuple(latest.values())
 
 
 def ended(polled: Sequence[Polled]) -> list[list[Polled]]:
@@ -88,7 +96,7 @@ def joined(contents: Sequence[SourceTable | Sequence[SourceRecord]]) -> list[Sou
             together.append(members[0])
         else:
             table = pa.concat_tables([member.table for member in members])
-            together.append(replace(members[0], table=table, source_partition=None, source_offset=None))
+            together.append(replace(members[0], table=table, source_partition=None, source_offset=None, places=()))
     return together
 
 
@@ -99,4 +107,4 @@ def _kind(content: SourceTable | Sequence[SourceRecord]) -> Any:
 
 
 def cut(content: SourceTable) -> list[SourceTable]:
-    return [replace(content, table=piece) for piece in pieces(content.table, _PIECE_BYTES)]
+    return [replace(content, table=piece, places=()) for piece in pieces(content.table, _PIECE_BYTES)]

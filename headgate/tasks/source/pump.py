@@ -29,10 +29,8 @@ from headgate.tasks.source.topics import Topics
 from headgate.tasks.statements import Statements
 from headgate.tasks.waiting import result_of, sit_out
 
-_BUFFER_BYTES: Final = 64 * 1024 * 1024
-"""Polled and not yet on its way: more than this makes `poll` wait."""
 _BATCH_BYTES: Final = 16 * 1024 * 1024
-"""Most of it that is under way together."""
+"""Most of what was polled that is under way together."""
 _OWN_OFFSETS: Final = "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
 
 
@@ -60,7 +58,9 @@ class Pump:
         self._statements = Statements(self._engine.statements(spec, None), spec.id, self._engine, control)
         self._chain = pack_spec(self._statements.first)
         self._reporter = Reporter(spec, self._metrics.errors, control, ports)
-        self._outcomes = Outcomes(spec.id, self._reporter, control, self._engine, clock, self._wait_to_retry)
+        self._outcomes = Outcomes(
+            spec.id, self._reporter, control, self._engine, clock, self._wait_to_retry, self._metrics.by_records
+        )
         self._outlet = outlet(self._reporter)
         patience = AskAgain(lambda: not control.cancelled, lambda seconds: sit_out(seconds, control, clock))
         self._creation = Topics(spec, control, ports.topics(spec.admin, patience))
@@ -72,9 +72,10 @@ class Pump:
         self._thread.start()
 
     def put(self, polled: Polled) -> None:
-        """Waits while too much is under way."""
+        """Waits while too much waits to be on its way."""
+        most = self._spec.buffer_bytes
         with self._condition:
-            self._condition.wait_for(lambda: self._buffered < _BUFFER_BYTES or self._failure or self._control.cancelled)
+            self._condition.wait_for(lambda: self._buffered < most or self._failure or self._control.cancelled)
             self._buffer.append(polled)
             self._buffered += polled.size
             self._metrics.taken += polled.rows

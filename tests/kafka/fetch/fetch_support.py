@@ -60,8 +60,8 @@ def fetched(
     broker: Broker, where: TopicPartition, start: int, end: int, isolation: str = UNCOMMITTED, **settings: str
 ) -> Rows:
     """What our fetches give of a range."""
-    with Fetcher(where, {**settings_of(broker, isolation), **settings}, 20.0) as fetcher:
-        tables = [table for table, _ in fetcher.read(start, end, ALL)]
+    with Fetcher({**settings_of(broker, isolation), **settings}, 20.0) as fetcher:
+        tables = [table for table, _ in fetcher.read(where, start, end, ALL)]
     return pa.concat_tables(tables).to_pylist()  # type: ignore[no-any-return]
 
 

@@ -25,7 +25,7 @@ from wire_support import ALL
 from headgate.dev.broker import Broker
 from headgate.kafka.fetch import batches
 from headgate.kafka.fetch.compression import decompress
-from headgate.kafka.fetch.fetcher import FETCH_BYTES, Fetcher, Silent
+from headgate.kafka.fetch.fetcher import FETCH_BYTES, Fetcher, Silent, _enough, _Reading
 from headgate.model import TopicPartition
 
 pytestmark = pytest.mark.broker
@@ -64,8 +64,8 @@ def test_a_topic_is_read_as_a_consumer_reads_it(broker: Broker, varied: TopicPar
 
 @pytest.mark.parametrize(("start", "end"), [(1, 299), (40, 60), (120, 121), (299, 300), (7, 7)])
 def test_a_range_in_the_middle(broker: Broker, varied: TopicPartition, start: int, end: int) -> None:
-    with Fetcher(varied, settings_of(broker), 20.0) as fetcher:
-        found = [row for table, _ in fetcher.read(start, end, ALL) for row in table.to_pylist()]
+    with Fetcher(settings_of(broker), 20.0) as fetcher:
+        found = [row for table, _ in fetcher.read(varied, start, end, ALL) for row in table.to_pylist()]
     assert found == consumed(broker, varied, start, end)
 
 
@@ -147,9 +147,50 @@ def test_committed_records_end_where_a_transaction_is_open(
     client.produce(where.topic, b"open")
     client.flush(10)
     assert [row["value"] for row in fetched(broker, where, 0, 2, COMMITTED)] == [b"one", b"two"]
-    with Fetcher(where, settings_of(broker, COMMITTED), 1.0) as fetcher, pytest.raises(Silent):
-        list(fetcher.read(2, 3, ALL))
+    with Fetcher(settings_of(broker, COMMITTED), 1.0) as fetcher, pytest.raises(Silent):
+        list(fetcher.read(where, 2, 3, ALL))
     client.abort_transaction(20)
+
+
+@pytest.mark.parametrize(
+    ("per_offset", "offsets", "asked"),
+    [
+        (1000.0, 1000, 1_000_000 + (256 << 10)),
+        (1000.5, 1, 1000 + (256 << 10)),
+        (1000.0, 100_000, FETCH_BYTES),
+        (0, 1000, 256 << 10),
+    ],
+    ids=["some", "one", "more than a fetch has room for", "only holes so far"],
+)
+def test_a_fetch_asks_for_little_more_than_the_rest_of_a_range(per_offset: float, offsets: int, asked: int) -> None:
+    assert _enough(per_offset, offsets) == asked
+
+
+def test_who_has_read_a_partition_knows_how_much_to_ask_for(
+    broker: Broker, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = create(broker, unique("first")), create(broker, unique("second"))
+    for where in (first, second):
+        produce(broker, where, *[os.urandom(1000) for _ in range(400)])
+    asked: list[int] = []
+    ask = _Reading.ask
+
+    def listening(self: _Reading, at: int, most: int) -> Any:
+        asked.append(most)
+        return ask(self, at, most)
+
+    monkeypatch.setattr(_Reading, "ask", listening)
+    with Fetcher(settings_of(broker), 20.0) as fetcher:
+        list(fetcher.read(first, 0, 400, ["offset"]))
+        known = len(asked)
+        found = [
+            offset for table, _ in fetcher.read(first, 100, 200, ["offset"]) for offset in table["offset"].to_pylist()
+        ]
+        assert found == list(range(100, 200))
+        assert len(asked) == known + 1, "the connection was there"
+        assert 350_000 < asked[known] < 500_000
+        list(fetcher.read(second, 0, 400, ["offset"]))
+        assert asked[known + 1] == FETCH_BYTES
 
 
 def test_records_larger_than_a_fetch(broker: Broker, unique: Callable[[str], str]) -> None:
@@ -161,9 +202,9 @@ def test_records_larger_than_a_fetch(broker: Broker, unique: Callable[[str], str
 
 def test_several_fetches_tell_where_to_go_on(broker: Broker, where: TopicPartition) -> None:
     produce(broker, where, *[os.urandom(10_000) for _ in range(1000)])
-    with Fetcher(where, settings_of(broker), 20.0) as fetcher:
+    with Fetcher(settings_of(broker), 20.0) as fetcher:
         at, tables = 0, 0
-        for table, following in fetcher.read(0, 1000, ["offset"]):
+        for table, following in fetcher.read(where, 0, 1000, ["offset"]):
             assert table["offset"].to_pylist() == list(range(at, following))
             at, tables = following, tables + 1
     assert (at, tables > 1) == (1000, True)
@@ -190,11 +231,11 @@ def test_an_offset_that_there_is_not_yet_is_an_error(broker: Broker, where: Topi
 def test_an_unknown_topic_is_silent_and_is_not_created(broker: Broker, unique: Callable[[str], str]) -> None:
     name = unique("unknown")
     said = rf"{name}-0 gave nothing after offset 7 .*UnknownTopicOrPartition"
-    with Fetcher(TopicPartition(name, 0), settings_of(broker), 3.0) as fetcher, pytest.raises(Silent, match=said):
-        list(fetcher.read(7, 9, ALL))
+    with Fetcher(settings_of(broker), 3.0) as fetcher, pytest.raises(Silent, match=said):
+        list(fetcher.read(TopicPartition(name, 0), 7, 9, ALL))
     assert name not in AdminClient({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).topics
 
 
 def test_an_unknown_partition_is_silent(broker: Broker, where: TopicPartition) -> None:
-    with Fetcher(TopicPartition(where.topic, 5), settings_of(broker), 0.5) as fetcher, pytest.raises(Silent):
-        list(fetcher.read(0, 1, ALL))
+    with Fetcher(settings_of(broker), 0.5) as fetcher, pytest.raises(Silent):
+        list(fetcher.read(TopicPartition(where.topic, 5), 0, 1, ALL))

@@ -50,8 +50,8 @@ def large(doors: Doors, unique: Callable[[str], str]) -> TopicPartition:
 
 def test_a_broker_that_is_restarted_in_between(doors: Doors, large: TopicPartition) -> None:
     tables = []
-    with Fetcher(large, settings_of(doors.broker), 30.0) as fetcher:
-        for table, _ in fetcher.read(0, 1000, ALL):
+    with Fetcher(settings_of(doors.broker), 30.0) as fetcher:
+        for table, _ in fetcher.read(large, 0, 1000, ALL):
             tables.append(table)
             if len(tables) == 1:
                 doors.broker.restart()
@@ -61,8 +61,8 @@ def test_a_broker_that_is_restarted_in_between(doors: Doors, large: TopicPartiti
 def test_a_broker_that_is_not_there_is_silent(doors: Doors) -> None:
     nobody = {"bootstrap.servers": "127.0.0.1:1"}
     began = time.monotonic()
-    with Fetcher(TopicPartition("any", 0), nobody, 1.0) as fetcher, pytest.raises(Silent, match="Unable to bootstrap"):
-        list(fetcher.read(0, 1, ALL))
+    with Fetcher(nobody, 1.0) as fetcher, pytest.raises(Silent, match="Unable to bootstrap"):
+        list(fetcher.read(TopicPartition("any", 0), 0, 1, ALL))
     assert time.monotonic() - began < 5
 
 
@@ -74,8 +74,10 @@ def test_a_quota_is_waited_for_however_long_it_takes(doors: Doors, large: TopicP
     subprocess.run(command, check=True, capture_output=True)
     settings = {**settings_of(doors.broker), "client.id": large.topic}
     began = time.monotonic()
-    with Fetcher(large, settings, 1.0) as fetcher:
-        found = [offset for table, _ in fetcher.read(0, 1000, ["offset"]) for offset in table["offset"].to_pylist()]
+    with Fetcher(settings, 1.0) as fetcher:
+        found = [
+            offset for table, _ in fetcher.read(large, 0, 1000, ["offset"]) for offset in table["offset"].to_pylist()
+        ]
     assert found == list(range(1000))
     assert time.monotonic() - began > 1
 
@@ -102,8 +104,8 @@ def alice(doors: Doors) -> None:
 def values(where: TopicPartition, **consumer: Any) -> list[bytes]:
     """Read with a consumer's settings by their Java names."""
     named = {key.replace("_", "."): value for key, value in consumer.items()}
-    with Fetcher(where, translate(ClientKind.CONSUMER, named).config, 5.0) as fetcher:
-        return [value for table, _ in fetcher.read(0, 2, ALL) for value in table["value"].to_pylist()]
+    with Fetcher(translate(ClientKind.CONSUMER, named).config, 5.0) as fetcher:
+        return [value for table, _ in fetcher.read(where, 0, 2, ALL) for value in table["value"].to_pylist()]
 
 
 @pytest.mark.usefixtures("alice")
@@ -143,5 +145,5 @@ def test_a_certificate_on_both_sides(doors: Doors, where: TopicPartition, tmp_pa
 
 
 def test_without_a_login_nothing_is_read(doors: Doors, where: TopicPartition) -> None:
-    with Fetcher(where, {"bootstrap.servers": doors.login}, 1.0) as fetcher, pytest.raises(Silent):
-        list(fetcher.read(0, 2, ALL))
+    with Fetcher({"bootstrap.servers": doors.login}, 1.0) as fetcher, pytest.raises(Silent):
+        list(fetcher.read(where, 0, 2, ALL))

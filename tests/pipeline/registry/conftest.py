@@ -8,6 +8,8 @@ import certifi
 import pytest
 from registry_stand_in import StandIn
 
+from headgate.pipeline.columns import json_groups, reading
+
 
 @pytest.fixture(scope="session", autouse=True)
 def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
@@ -19,6 +21,13 @@ def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SSL_CERT_FILE", str(file))
         yield
+
+
+@pytest.fixture
+def few_by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By columns, however few there are."""
+    for each in (reading, json_groups):
+        monkeypatch.setattr(each, "FEWEST", 1)
 
 
 @pytest.fixture

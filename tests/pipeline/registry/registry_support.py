@@ -95,8 +95,12 @@ def _values(schema: Schema) -> st.SearchStrategy[Any]:
             return st.lists(values(schema.value_schema), max_size=3)
         case SchemaType.MAP if schema.key_schema and schema.value_schema:
             return st.dictionaries(values(schema.key_schema), values(schema.value_schema), max_size=3)
-    members = {each.name: values(each.schema) for each in schema.fields}
+    members = {each.name: _or_unset(each.schema) for each in schema.fields}
     return st.fixed_dictionaries(members).map(lambda found: Struct(schema, found))
+
+
+def _or_unset(schema: Schema) -> st.SearchStrategy[Any]:
+    return values(schema) if schema.default is None else st.none() | values(schema)
 
 
 def schemas(*, nulls_inside: bool = True, nested: bool = True) -> st.SearchStrategy[Schema]:

@@ -20,7 +20,8 @@ from fakes import (
 )
 from sink_bench import P0
 
-from headgate.api import FrameSinkTask, RetriableError, SinkTask, TableSinkTask
+from headgate.api import Form, FrameSinkTask, RetriableError, SinkTask, TableSinkTask
+from headgate.api.schema import OPTIONAL_STRING
 from headgate.metrics import SinkMetrics
 from headgate.model import EngineUnavailable, PluginRef, PluginSpec, StepSpec
 from headgate.pipeline import blob
@@ -52,6 +53,14 @@ class Records(Noting, SinkTask): ...
 class Tables(Noting, TableSinkTask): ...
 
 
+class Typed(Noting, TableSinkTask):
+    form = Form.TYPED
+    columns = ("offset", "value")
+
+    def put(self, content: Any) -> None:
+        super().put((content.to_pydict(), self.value_schema))
+
+
 class Frames(Noting, FrameSinkTask):
     columns = ("offset", "value")
 
@@ -59,7 +68,7 @@ class Frames(Noting, FrameSinkTask):
 class Bench:
     def __init__(
         self,
-        task: Records | Tables | Frames,
+        task: Records | Tables | Typed | Frames,
         steps: Sequence[StepSpec] = (),
         statement: Callable[[Sequence[Any]], Any] | None = None,
     ) -> None:
@@ -102,6 +111,19 @@ def test_records_come_as_records_blob_by_blob() -> None:
     assert [[(each.partition, each.offset, each.value) for each in got] for got in bench.task.got] == [
         [(0, 0, "0:0"), (0, 1, "0:1")],
         [(0, 2, "0:2")],
+    ]
+    assert bench.metrics.sent.total == 3
+
+
+def test_typed_columns_come_with_their_schema_and_again_after_a_retry() -> None:
+    bench = Bench(Typed())
+    bench.task.errors = [RetriableError("not yet")]
+    bench.results([0, 1], [2])
+    first = {"offset": [0, 1], "value": ["0:0", "0:1"]}
+    assert bench.task.got == [
+        (first, OPTIONAL_STRING),
+        (first, OPTIONAL_STRING),
+        ({"offset": [2], "value": ["0:2"]}, OPTIONAL_STRING),
     ]
     assert bench.metrics.sent.total == 3
 

@@ -11,7 +11,15 @@ from fakes import RangeReader, StatementRunner, chain_spec, done, errors_config,
 from sink_bench import P0, P1, SinkBench, values
 
 from headgate.api import FrameSinkTask, RetriableError, SinkTask, TableSinkTask
-from headgate.model import ConnectorType, EngineUnavailable, PluginRef, PluginSpec, StepSpec, TopicPartition
+from headgate.model import (
+    ConnectorType,
+    EngineUnavailable,
+    PluginRef,
+    PluginSpec,
+    RangeUnread,
+    StepSpec,
+    TopicPartition,
+)
 from headgate.pipeline import blob
 from headgate.tasks.control import Stopped
 from headgate.tasks.ports import Ranges
@@ -23,9 +31,7 @@ from headgate.tasks.sink.state import SinkStep
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is 20 records behind is far behind; executors read 8 at once."""
     monkeypatch.setattr(catch_up, "FAR_BEHIND", 20)
-    monkeypatch.setattr(catch_up, "_LEAST", 2)
-    monkeypatch.setattr(catch_up, "_RECORDS", 8)
-    monkeypatch.setattr(catch_up, "_STATEMENT_RECORDS", 5)
+    monkeypatch.setattr(catch_up, "_TOGETHER", 5)
 
 
 def reader(bench: SinkBench) -> RangeReader:
@@ -52,17 +58,13 @@ def test_a_task_that_is_far_behind_lets_executors_read(kind: type) -> None:
     bench.run()
     # The first fetch was full, so it looked how far behind it is.
     assert reader(bench).asked == [
-        {P0: (5, 9), P1: (0, 4)},
-        {P0: (9, 13), P1: (4, 8)},
+        {P0: (5, 13)},
+        {P1: (0, 8)},
         {P0: (13, 21)},
         {P0: (21, 29)},
         {P0: (29, 35)},
     ]
-    assert bench.puts[:3] == [
-        values(P0, 0, 5),
-        values(P0, 5, 9) + values(P1, 0, 4),
-        values(P0, 9, 13) + values(P1, 4, 8),
-    ]
+    assert bench.puts[:3] == [values(P0, 0, 5), values(P0, 5, 13), values(P1, 0, 8)]
     assert sorted(bench.put) == sorted(values(P0, 0, 35) + values(P1, 0, 8))
     assert bench.consumer.committed == {P0: 35, P1: 8}
     assert (bench.metrics.read.total, bench.metrics.sent.total, bench.metrics.active) == (43, 43, 0)
@@ -194,6 +196,15 @@ def test_less_is_read_at_once_for_a_statement_which_wants_to_see_it_all() -> Non
     assert bench.engine.runner.asked == [5, 5, 5, 5, 5, 3]
 
 
+def test_its_room_bounds_what_is_fetched_ahead_and_what_is_read_at_once() -> None:
+    bench = SinkBench({P0: 30}, most=5, buffer_bytes=20)
+    bench.run()
+    assert bench.consumer.buffer_bytes == 20
+    sizes = [end - start for each in reader(bench).asked for start, end in each.values()]
+    assert sizes == [1] * 25, "eight of records that have room"
+    assert bench.put == values(P0, 0, 30)
+
+
 # --- what ends it early -----------------------------------------------------------------------------------------------
 
 
@@ -247,7 +258,7 @@ def test_who_is_given_up_on_does_not_wait_for_what_is_read() -> None:
     assert bench.of("commit") == []
 
 
-@pytest.mark.parametrize(("how", "commit"), [("revoke", {P0: 9, P1: 4}), ("lose", {P1: 7})], ids=["revoked", "lost"])
+@pytest.mark.parametrize(("how", "commit"), [("revoke", {P0: 13}), ("lose", {P1: 7})], ids=["revoked", "lost"])
 def test_partitions_that_go_end_it(how: str, commit: dict[TopicPartition, int]) -> None:
     bench = SinkBench({P0: 40, P1: 7}, most=5)
 
@@ -255,10 +266,10 @@ def test_partitions_that_go_end_it(how: str, commit: dict[TopicPartition, int]) 
         no_longer_behind(bench)
         getattr(bench.consumer, how)(P0)
 
-    during(bench, go, {P0: (9, 13), P1: (4, 7)})
+    during(bench, go, {P1: (0, 7), P0: (13, 14)})
     bench.run()
     assert reader(bench).cancelled == 1
-    assert bench.put == values(P0, 0, 9) + values(P1, 0, 7)
+    assert bench.put == values(P0, 0, 13) + values(P1, 0, 7)
     assert bench.of("commit")[0] == ("commit", commit)
 
 
@@ -288,13 +299,13 @@ def test_partitions_that_go_while_a_piece_is_tried_again_end_it() -> None:
     bench.run()
     assert reader(bench).cancelled == 1
     assert bench.of("put in vain", "put", "close", "open")[2:7] == [
-        ("put", values(P0, 5, 9) + values(P1, 0, 4)),
-        ("put in vain", values(P0, 9, 13) + values(P1, 4, 7)),
+        ("put", values(P0, 5, 13)),
+        ("put in vain", values(P0, 13, 14) + values(P1, 0, 7)),
         ("close", [P0]),
         ("close", [P1]),
         ("open", [P1]),
     ]
-    assert bench.put == values(P0, 0, 9) + values(P1, 0, 4) + values(P1, 4, 7)
+    assert bench.put == values(P0, 0, 13) + values(P1, 0, 7)
 
 
 def test_a_piece_that_is_tried_again_does_not_end_it() -> None:
@@ -354,6 +365,25 @@ def test_a_lost_engine_ends_it_and_the_consumer_goes_on() -> None:
     assert bench.consumer.committed == {P0: 35}
 
 
+def test_what_executors_cannot_read_the_consumer_does_and_they_are_not_asked_again_at_once() -> None:
+    bench = SinkBench({P0: 200}, most=5)
+    answers(bench, None, lambda: failed(RangeUnread("t-0 from offset 13 on: gave nothing for 15 s")))
+    bench.on_put = [*[None] * 6, lambda _: bench.clock.move(60)]
+    bench.run()
+    assert bench.put == values(P0, 0, 200)
+    assert reader(bench).asked[:4] == [{P0: (5, 13)}, {P0: (13, 21)}, {P0: (21, 29)}, {P0: (43, 51)}]
+    assert bench.of("open") == [("open", [P0])]
+    assert bench.consumer.committed == {P0: 200}
+
+
+def test_where_only_the_consumer_can_read_it_does() -> None:
+    bench = SinkBench({P0: 200}, most=5)
+    bench.engine.reads_ranges = False
+    bench.run()
+    assert bench.engine.reader is None
+    assert bench.put == values(P0, 0, 200)
+
+
 def test_an_engine_that_does_not_come_back_fails_the_task() -> None:
     bench = SinkBench({P0: 35}, most=5)
     bench.engine.readiness = [None, EngineUnavailable("it keeps dying")]
@@ -379,7 +409,7 @@ def test_an_engine_that_is_lost_while_a_piece_is_put_fails_the_task_as_it_does_f
     FailTimes.seen.clear()
 
 
-def test_what_executors_cannot_read_fails_the_task() -> None:
+def test_what_cannot_be_unpacked_fails_the_task() -> None:
     bench = SinkBench({P0: 35}, most=5)
     answers(bench, lambda: done([blob.run(b"nothing that was ever packed")]))
     with pytest.raises(blob.JobFailed):

@@ -74,7 +74,7 @@ SCENES = [nothing_under_way, engine_works, putting, committing, waiting_to_retry
 @pytest.fixture(autouse=True)
 def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """What executors read at once."""
-    monkeypatch.setattr(catch_up, "most_records", lambda *_: 4)
+    monkeypatch.setattr(catch_up, "sizes", lambda *_: (4, 1))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headgate.api import Schema, SchemaType, SourceRecord, SourceTable
+from headgate.api import Header, RowsFrom, Schema, SchemaType, SourceRecord, SourceTable
 from headgate.tasks.source.polled import Polled, cut, joined
 
 TEXT = Schema(SchemaType.STRING)
@@ -51,6 +51,34 @@ def test_a_table_has_one_offset_also_without_rows() -> None:
     assert Polled.of(table(["a", "b"])).offsets == (({"p": 0}, {"n": 2}),)
     empty = Polled.of(table([]))
     assert (empty.rows, empty.offsets) == (0, (({"p": 0}, {"n": 0}),))
+
+
+PLACES = (RowsFrom(2, {"p": 0}, {"n": 5}), RowsFrom(3, {"p": 1}, {"n": 9}), RowsFrom(4, {"p": 0}, {"n": 6}))
+
+
+def test_a_table_of_several_partitions_moves_each_to_its_last_offset() -> None:
+    polled = Polled.of(table(["a", "b", "c", "d"], place=False, places=PLACES))
+    assert sorted(polled.offsets, key=str) == [({"p": 0}, {"n": 6}), ({"p": 1}, {"n": 9})]
+    assert [polled.record(row).source_partition for row in range(4)] == [{"p": 0}, {"p": 0}, {"p": 1}, {"p": 0}]
+    assert [polled.record(row).source_offset for row in range(4)] == [{"n": 5}, {"n": 5}, {"n": 9}, {"n": 6}]
+
+
+def test_places_without_rows_move_offsets_too() -> None:
+    assert Polled.of(table([], place=False, places=[RowsFrom(0, {"p": 3}, {"n": 1})])).offsets == (
+        ({"p": 3}, {"n": 1}),
+    )
+
+
+@pytest.mark.parametrize("ends", [[1], [3], [2, 1, 2]])
+def test_places_cover_all_rows_in_order(ends: list[int]) -> None:
+    with pytest.raises(ValueError, match="cover its 2 rows"):
+        table(["a", "b"], place=False, places=[RowsFrom(end, {}, {}) for end in ends])
+
+
+def test_headers_of_a_row_are_those_of_its_record() -> None:
+    headers = pa.array([[{"key": "h", "value": "1"}], None])
+    given = SourceTable(topic="t", table=pa.table({"value": ["a", "b"], "headers": headers}))
+    assert [Polled.of(given).record(row).headers for row in (0, 1)] == [(Header("h", "1"),), ()]
 
 
 def test_a_table_counts_with_its_bytes_and_records_with_a_guess() -> None:

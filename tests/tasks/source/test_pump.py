@@ -390,11 +390,10 @@ def test_a_batch_without_rows_is_not_asked_about(make: Start, source: Source) ->
 
 
 @pytest.fixture
-def full(make: Start, source: Source, monkeypatch: pytest.MonkeyPatch) -> Pumping:
+def full(make: Start, source: Source) -> Pumping:
     """A pump whose buffer is full, while one batch is under way in the engine."""
-    monkeypatch.setattr(pump_module, "_BUFFER_BYTES", 600)  # a record counts as 500
     source.engine.busy = True
-    pumping = make()
+    pumping = make(buffer_bytes=600)  # a record counts as 500
     pumping.put(records(1))
     pumping.pump.start()
     source.await_under_way(1)

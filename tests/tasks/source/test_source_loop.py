@@ -42,7 +42,6 @@ from headgate.producer.errors import (
 )
 from headgate.producer.states import State
 from headgate.tasks.control import Stopped
-from headgate.tasks.source import pump
 from headgate.tasks.source.refusals import RecordRefused
 from headgate.tasks.source.transaction_errors import TransactionFailed
 
@@ -361,11 +360,10 @@ def test_a_task_that_is_given_up_on_stores_nothing(source: Source, step: Step, b
 
 
 @pytest.mark.parametrize("end", ["stop", "cancel"])
-def test_a_task_that_waits_for_room_ends_too(source: Source, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pump, "_BUFFER_BYTES", 400)  # a record counts as 500
+def test_a_task_that_waits_for_room_ends_too(source: Source, end: str) -> None:
     source.engine.busy = True
     source.script.give(*[records(number) for number in range(1, 5)])
-    with source.run(source.spec()) as thread:
+    with source.run(source.spec(buffer_bytes=400)) as thread:  # a record counts as 500
         source.await_under_way(1)
         source.script.calls.await_item("poll", 3)  # at most one more is under way and one in the buffer
         getattr(thread, end)()

@@ -9,11 +9,15 @@ from typing import Any
 
 from headgate.api import BOOLEAN, LOW, DataError, Key, Schema
 from headgate.api.config import ConfigDef
+from headgate.api.frame import NotByColumns
 from headgate.pipeline.converters.registry.avro_connect import connect_schema
 from headgate.pipeline.converters.registry.avro_schema import AvroOptions, avro_schema, avro_text, record_name
 from headgate.pipeline.converters.registry.avro_value import decoder, encoder, has_unions
 from headgate.pipeline.converters.registry.client import Text
-from headgate.pipeline.converters.registry.converter import Read, RegistryConverter, Write
+from headgate.pipeline.converters.registry.columns.avro_read import Named, reader
+from headgate.pipeline.converters.registry.columns.avro_write import writer
+from headgate.pipeline.converters.registry.columns.bodies import read_all, write_all
+from headgate.pipeline.converters.registry.converter import Read, ReadColumns, RegistryConverter, Write, WriteColumns
 from headgate.pipeline.converters.registry.keys import REGISTRY_KEYS
 from headgate.pipeline.converters.registry.wire import HEADER, header
 
@@ -38,7 +42,7 @@ class AvroConverter(RegistryConverter):
 
         tree = avro_schema(schema, self._options)
         number, latest = self.register(topic, record_name(tree), avro_text(tree))
-        parsed = _parsed(tree if latest is None else json.loads(latest.text), self._used(topic, latest))
+        parsed, _ = _parsed(tree if latest is None else json.loads(latest.text), self._used(topic, latest))
         encode, start = encoder(schema), header(number)
 
         def write(value: Any) -> bytes:
@@ -58,7 +62,8 @@ class AvroConverter(RegistryConverter):
 
         used = self._used(topic, text)
         schema = connect_schema(text.text, used, self._options)
-        parsed, decode, named = _parsed(json.loads(text.text), used), decoder(schema, self._options), has_unions(schema)
+        parsed, _ = _parsed(json.loads(text.text), used)
+        decode, named = decoder(schema, self._options), has_unions(schema)
 
         def read(data: bytes) -> tuple[Schema | None, Any]:
             source = io.BytesIO(data)
@@ -71,11 +76,26 @@ class AvroConverter(RegistryConverter):
 
         return read
 
+    def column_reader(self, topic: str, text: Text) -> ReadColumns:
+        used = self._used(topic, text)
+        schema = connect_schema(text.text, used, self._options)
+        parsed, named = _parsed(json.loads(text.text), used)
+        read = reader(parsed, schema, named)
+        return lambda bodies: read_all(bodies, read, schema)
+
+    def column_writer(self, topic: str, schema: Schema) -> WriteColumns:
+        tree = avro_schema(schema, self._options)
+        number, latest = self.register(topic, record_name(tree), avro_text(tree))
+        if latest is not None and json.loads(latest.text) != tree:
+            raise NotByColumns("another schema than that of the records")
+        write, start = writer(schema, self._options), header(number)
+        return lambda array: write_all(array, write, start)
+
     def _used(self, topic: str, text: Text | None) -> dict[str, str]:
         return {} if text is None else dict(self.registry.used_by(topic, text))
 
 
-def _parsed(tree: Any, used: Mapping[str, str]) -> Any:
+def _parsed(tree: Any, used: Mapping[str, str]) -> tuple[Any, Named]:
     """For fastavro, without logical types: the values of these are ours to convert. Raises DataError."""
     from fastavro import parse_schema
 
@@ -83,7 +103,7 @@ def _parsed(tree: Any, used: Mapping[str, str]) -> Any:
     try:
         for each in used.values():
             parse_schema(_bare(json.loads(each)), named_schemas=known)
-        return parse_schema(_bare(tree), named_schemas=known)
+        return parse_schema(_bare(tree), named_schemas=known), known
     except Exception as error:  # of many kinds
         raise DataError(f"The schema is no Avro schema: {error!r}") from error
 

@@ -62,6 +62,12 @@ def is_enum(schema: Schema) -> bool:
     return schema.type is SchemaType.STRING and ENUM in schema.parameters
 
 
+def symbols(schema: Schema) -> list[str]:
+    """Of an enum."""
+    prefix = f"{ENUM}."
+    return [value for key, value in schema.parameters.items() if key.startswith(prefix)]
+
+
 def is_default_name(full: str) -> bool:
     """Whether the name was made up for a struct that has none."""
     return re.fullmatch(rf"{re.escape(NAMESPACE)}\.{DEFAULT_NAME}\d*", full) is not None

@@ -149,8 +149,7 @@ class _Builder:
         simple = names.split(full)[1]
         if doc := schema.parameters.get(names.ENUM_DOC + simple):
             made["doc"] = doc
-        prefix = f"{names.ENUM}."
-        made["symbols"] = [value for key, value in schema.parameters.items() if key.startswith(prefix)]
+        made["symbols"] = names.symbols(schema)
         if default := schema.parameters.get(names.ENUM_DEFAULT + simple):
             made["default"] = default
         return made | self._properties(schema)

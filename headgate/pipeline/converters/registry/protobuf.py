@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import pyarrow as pa
+
 from headgate.api import BOOLEAN, LOW, ConfigError, DataError, Key, Schema
 from headgate.api.config import ConfigDef
+from headgate.api.frame import Group, NotByColumns
 from headgate.pipeline.converters.registry.client import Text
-from headgate.pipeline.converters.registry.converter import Read, RegistryConverter, Write
+from headgate.pipeline.converters.registry.columns.bodies import Bodies, read_all, write_all
+from headgate.pipeline.converters.registry.columns.cursors import Cursors
+from headgate.pipeline.converters.registry.columns.protobuf_read import reader as columns_reader
+from headgate.pipeline.converters.registry.columns.protobuf_write import writer as columns_writer
+from headgate.pipeline.converters.registry.converter import Read, ReadColumns, RegistryConverter, Write, WriteColumns
 from headgate.pipeline.converters.registry.keys import REGISTRY_KEYS
 from headgate.pipeline.converters.registry.protobuf_connect import connect_schema
 from headgate.pipeline.converters.registry.protobuf_files import described, message_at, parsed, place_of
 from headgate.pipeline.converters.registry.protobuf_names import ProtobufOptions
 from headgate.pipeline.converters.registry.protobuf_schema import file_text, protobuf_file
 from headgate.pipeline.converters.registry.protobuf_value import filler, taker
-from headgate.pipeline.converters.registry.wire import header, read_indexes, write_indexes
+from headgate.pipeline.converters.registry.wire import HEADER, header, read_indexes, write_indexes
 
 
 class ProtobufConverter(RegistryConverter):
@@ -77,6 +84,32 @@ class ProtobufConverter(RegistryConverter):
                 known[place] = self._message_reader(topic, message_at(file, place))
             schema, decode = known[place]
             return schema, decode(data[start:])
+
+        return read
+
+    def column_writer(self, topic: str, schema: Schema) -> WriteColumns:
+        file, name = protobuf_file(schema, self._options)
+        number, latest = self.register(topic, name, file_text(file))
+        if latest is not None and parsed(latest.text, file.name) != file:
+            raise NotByColumns("another schema than that of the records")
+        place, descriptor = place_of(described(file), name)
+        write, start = columns_writer(schema, descriptor), header(number) + write_indexes(place)
+        return lambda array: write_all(array, write, start)
+
+    def column_reader(self, topic: str, text: Text) -> ReadColumns:
+        file = self._file(topic, text)
+        known: dict[tuple[int, ...], tuple[Schema, Callable[[Cursors], pa.Array]]] = {}
+
+        def read(bodies: Bodies) -> list[Group]:
+            # Those of another message than the first are left to be read one by one.
+            data = bodies.first()
+            place, start = read_indexes(topic, data)
+            if place not in known:
+                descriptor = message_at(file, place)
+                schema = connect_schema(descriptor, self._options)
+                known[place] = schema, columns_reader(schema, descriptor)
+            schema, read_columns = known[place]
+            return read_all(bodies.behind(data[HEADER:start]), read_columns, schema)
 
         return read
 

@@ -9,12 +9,12 @@ from typing import Final
 from headgate.api import DataError
 
 HEADER: Final = 5
-_MAGIC: Final = 0
+MAGIC: Final = 0
 _ID: Final = struct.Struct(">BI")
 
 
 def header(schema_id: int) -> bytes:
-    return _ID.pack(_MAGIC, schema_id)
+    return _ID.pack(MAGIC, schema_id)
 
 
 def schema_id(topic: str, data: bytes) -> int:
@@ -22,7 +22,7 @@ def schema_id(topic: str, data: bytes) -> int:
     if len(data) < HEADER:
         raise DataError(f"Bytes of topic {topic} are too short for a schema id: {len(data)} of at least {HEADER} bytes")
     magic, found = _ID.unpack_from(data)
-    if magic != _MAGIC:
+    if magic != MAGIC:
         raise DataError(
             f"Unknown magic byte! Data of topic {topic} starts with 0x{magic:02x}, not with 0x00 and a schema id:"
             " no serializer of a schema registry wrote it"

@@ -1,0 +1,1 @@
+"""The registry's formats by columns: numpy reads and writes one value of all records at a time."""
