@@ -319,9 +319,14 @@ def test_a_rebalance_that_cannot_be_answered_does_not_keep_it_open(
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize(
+    ("strategy", "another"),
+    # A cooperative member that closes while it waits to be let in says nothing to the group, whatever it is told: its
+    # place is kept until its session ends (librdkafka 2.16).
+    [("range", False), ("range", True), ("cooperative-sticky", False)],
+)
 def test_who_closes_before_it_has_heard_of_its_partitions_is_gone_soon(
-    broker: Broker, unique: Callable[[str], str], eventually: Callable[..., None], strategy: str
+    broker: Broker, unique: Callable[[str], str], eventually: Callable[..., None], strategy: str, another: bool
 ) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     topic, told = unique("unheard"), Told()
@@ -333,11 +338,17 @@ def test_who_closes_before_it_has_heard_of_its_partitions_is_gone_soon(
         except KafkaException:  # the broker's very first group: its coordinator is still getting ready
             return None
 
-    config = {"bootstrap.servers": broker.bootstrap, "group.id": topic, "partition.assignment.strategy": strategy}
-    consumers = [GroupConsumer(config, told) for _ in range(2)]
-    for consumer in consumers:
+    def subscribed() -> GroupConsumer:
+        config = {"bootstrap.servers": broker.bootstrap, "group.id": topic, "partition.assignment.strategy": strategy}
+        consumer = GroupConsumer(config, told)
         consumer.subscribe([topic], None)
+        return consumer
+
+    consumers = [subscribed()]
     eventually(lambda: state() is ConsumerGroupState.STABLE)
+    if another:  # it waits for the first one, which nobody tells that it should join again
+        consumers.append(subscribed())
+        eventually(lambda: state() is ConsumerGroupState.PREPARING_REBALANCING)
     began = time.monotonic()
     for consumer in consumers:
         consumer.close()
