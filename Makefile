@@ -8,7 +8,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart cluster test clusters pure pure-pipeline pure-runtime pure-tasks pure-others check format bench bench-producer bench-burst bench-exactly-once profile torture soak docs pins bom audit clean
+.PHONY: help setup quickstart cluster test clusters pure pure-pipeline pure-runtime pure-tasks pure-others same check format bench bench-producer bench-burst bench-exactly-once profile torture soak docs pins bom audit clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -56,6 +56,11 @@ pure-others: WHERE := $(filter-out java pipeline runtime api connectors kafka pr
 # 5: ARGS chose none of these.
 $(PURE_ROOMS):
 	@$(PURE) $(addprefix tests/,$(WHERE)) $(ARGS) || [ $$? = 5 ]
+
+same: setup  ## a million random batches by columns and record by record; ARGS="--batches 10000 --seed 1" is shorter
+	@echo "==> same: columns are held to the record path"
+	PYTHONPATH=tests/pipeline:tests/pipeline/registry:tests/pipeline/transforms:tests/pipeline/converters \
+		$(BIN)/python tests/pipeline/long_run.py $(ARGS)
 
 check: setup  ## formatting, lint and types
 	@echo "==> check: ruff and mypy"
