@@ -19,7 +19,10 @@ from headgate.api.config import HIGH, INT, LOW, STRING, ConfigDef, Key, at_least
 from headgate.api.reach import Reach, ReachKind
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+
+    Edges = np.ndarray[Any, np.dtype[np.int64]]
 
 log = logging.getLogger(__name__)
 
@@ -247,7 +250,8 @@ class LineBuffer:
 
     def __init__(self) -> None:
         self._rest = bytearray()
-        self._chunks: deque[pa.BinaryArray] = deque()
+        self._chunks: deque[tuple[pa.StringArray, Edges]] = deque()
+        """Lines without their ends, and where each began, ends included."""
         self._count = 0
 
     def __len__(self) -> int:
@@ -263,56 +267,52 @@ class LineBuffer:
         end = max(block.rfind(b"\n"), block.rfind(b"\r", 0, len(block) - 1)) + 1
         # Only now is it known what the \r before this block was: the end of a line, alone or with the \n that follows.
         if end or self._rest.endswith(b"\r"):
-            lines = _split(bytes(self._rest) + block[:end])
-            self._chunks.append(lines)
+            lines, edges = _split(b"".join((self._rest, memoryview(block)[:end])))
+            self._chunks.append((lines, edges))
             self._count += len(lines)
             self._rest = bytearray()
-        self._rest += block[end:]
+        self._rest += memoryview(block)[end:]
 
     def take(self, most: int) -> tuple[pa.ChunkedArray, int]:
         """The next lines as strings, without their ends, and their size in bytes, with their ends."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
-        taken: list[pa.BinaryArray] = []
-        wanted = min(most, self._count)
+        taken: list[pa.StringArray] = []
+        size, wanted = 0, min(most, self._count)
         self._count -= wanted
         while wanted:
-            chunk = self._chunks.popleft()
-            taken.append(chunk[:wanted])
-            if len(chunk) > wanted:
-                self._chunks.appendleft(chunk[wanted:])
-            wanted -= len(taken[-1])
-        raw = pa.chunked_array(taken, pa.binary())
-        # A line holds no \r and no \n but at its end, so that nothing else can be stripped here.
-        return pc.ascii_rtrim(_decoded(raw), characters="\r\n"), pc.sum(pc.binary_length(raw)).as_py() or 0
+            lines, edges = self._chunks.popleft()
+            count = min(wanted, len(lines))
+            taken.append(lines[:count])
+            size += int(edges[count] - edges[0])
+            if len(lines) > count:
+                self._chunks.appendleft((lines[count:], edges[count:]))
+            wanted -= count
+        return pa.chunked_array(taken, pa.string()), size
 
 
-def _split(data: bytes) -> pa.BinaryArray:
-    """Lines with their ends. Where there is no carriage return, Arrow need only be told where they end."""
+def _split(data: bytes) -> tuple[pa.StringArray, Edges]:
+    """Where there is no carriage return, Arrow need only be told where lines end."""
     import numpy as np
     import pyarrow as pa
 
     if b"\r" in data:
         # The three line ends of bytes.splitlines are ours; str.splitlines knows more of them.
-        return pa.array(data.splitlines(keepends=True), pa.binary())
-    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 0x0A) + 1
-    edges = np.concatenate(([0], ends)).astype(np.int32)
-    return pa.Array.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(edges), pa.py_buffer(data)])
+        edges = np.cumsum([0, *map(len, data.splitlines(keepends=True))])
+        return _decoded(pa.array(data.splitlines(), pa.binary())), edges
+    edges = np.concatenate(([0], np.flatnonzero(np.frombuffer(data, np.uint8) == 0x0A) + 1))
+    offsets = (edges - np.arange(len(edges))).astype(np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data.replace(b"\n", b""))]
+    return _decoded(pa.Array.from_buffers(pa.binary(), len(edges) - 1, buffers)), edges
 
 
-def _decoded(raw: pa.ChunkedArray) -> pa.ChunkedArray:
+def _decoded(raw: pa.BinaryArray) -> pa.StringArray:
     import pyarrow as pa
 
     try:
         return raw.cast(pa.string())
     except pa.ArrowInvalid:  # not UTF-8: U+FFFD instead of what cannot be read, as in Java
-        return pa.chunked_array(
-            [
-                pa.array([line.decode(errors="replace") for line in chunk.to_pylist()], pa.string())
-                for chunk in raw.chunks
-            ]
-        )
+        return pa.array([line.decode(errors="replace") for line in raw.to_pylist()], pa.string())
 
 
 class _File:

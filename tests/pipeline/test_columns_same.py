@@ -14,7 +14,7 @@ from headgate.model import StepSpec
 from headgate.pipeline.tolerance import Retry
 
 
-@settings(deadline=None, max_examples=6 * settings().max_examples)
+@settings(deadline=None, max_examples=2 * settings().max_examples)
 @given(batches(), st.lists(THE_THREE, max_size=3), st.sampled_from(Form), COLUMNS, POLICIES)
 def test_the_three_give_the_same_by_columns(
     batch: pa.Table, steps: list[StepSpec], form: Form, columns: Sequence[str], errors: dict[str, str]
@@ -24,7 +24,7 @@ def test_the_three_give_the_same_by_columns(
     assert run(chain, batch, by_columns=True) == run(chain, batch, by_columns=False)
 
 
-@settings(deadline=None, max_examples=6 * settings().max_examples)
+@settings(deadline=None, max_examples=2 * settings().max_examples)
 @given(batches(), st.lists(GUARDED, max_size=3), st.sampled_from(Form), COLUMNS, POLICIES, RETRIES)
 def test_every_chain_gives_the_same_by_columns(
     batch: pa.Table,

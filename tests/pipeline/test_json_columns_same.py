@@ -27,7 +27,6 @@ def few() -> Iterator[None]:
         yield
 
 
-@settings(max_examples=4 * settings().max_examples)
 @given(st.lists(plain_batches(), min_size=1, max_size=2), st.data())
 def test_without_schemas(batches: list[list[bytes | None]], data: st.DataObject) -> None:
     made = converter(schemas_enable="false")
@@ -41,7 +40,6 @@ def enveloped(schema: str, payload: str, order: str, spaced: bool) -> bytes:
     return (text.replace('":', '": ', 1) if spaced else text).encode(errors="replace")
 
 
-@settings(max_examples=4 * settings().max_examples)
 @given(
     typed_batches(),
     st.sampled_from(["schema", "payload"]),

@@ -177,7 +177,7 @@ def test_only_what_runs_code_of_users_does_not_say_what_it_uses() -> None:
     assert len(TRANSFORMS) > 26
 
 
-@settings(deadline=None, max_examples=6 * settings().max_examples)
+@settings(deadline=None, max_examples=2 * settings().max_examples)
 @given(
     batches(),
     st.lists(STEPS, max_size=3),
