@@ -56,17 +56,22 @@ class Sockets:
 
     def close(self, number: int) -> None:
         with self._lock:
-            last = _info(number)
-            self._sent, self._received = self._sent + last.sent, self._received + last.received
-            self._open.discard(number)
-            os.close(number)
+            try:
+                last = _info(number)
+                self._sent, self._received = self._sent + last.sent, self._received + last.received
+            finally:
+                self._open.discard(number)
+                os.close(number)
 
 
 def _info(number: int) -> Traffic:
     if not hasattr(socket, "TCP_INFO"):  # not on Linux
         return Traffic(1, 0, 0)
-    with socket.socket(fileno=os.dup(number)) as copy:
-        info = copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_SIZE)
+    lent = socket.socket(fileno=number)  # not a copy: there may be no room for one
+    try:
+        info = lent.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_SIZE)
+    finally:
+        lent.detach()
     sent, received = struct.unpack_from("QQ", info, _BYTES_AT) if len(info) >= _INFO_SIZE else (0, 0)
     return Traffic(int(info[0] == _ESTABLISHED), sent, received)
 
