@@ -16,6 +16,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from random import Random
 from typing import Any, Final
 from unittest.mock import patch
@@ -35,7 +36,7 @@ from test_transform_columns_same import PREDICATES, TRANSFORMS, a_config
 from transform_support import configured
 
 from headgate.api import ConfigError, Form
-from headgate.api.frame import NotByColumns, Values
+from headgate.api.frame import NotByColumns
 from headgate.model import PluginSpec, StepSpec
 from headgate.pipeline.columns import json_groups, reading
 from headgate.pipeline.columns.objects import values_of
@@ -116,7 +117,7 @@ def json_written_and_read(rng: Random) -> int:
     reader = JsonConverter()
     reader.configure(config, is_key=False)
     check(reader, pa.array([b"[", *texts, b'"'], pa.binary()).slice(1, len(texts)))
-    return 3
+    return 2 + bool(texts)
 
 
 def plain_written_and_read(rng: Random) -> int:
@@ -151,7 +152,7 @@ def through_a_sink(rng: Random) -> int:
     chain = SinkChain(spec, Output(Kind.TABLE, columns, rng.choice(list(Form))))
     by_columns, by_records = (run(chain, batch, by_columns=each) for each in (True, False))
     assert by_columns == by_records
-    return 3
+    return 2 + bool(batch.num_rows)
 
 
 class Registered:
@@ -180,29 +181,24 @@ class Registered:
             self.close()
             self._begin()
         converter = rng.choice(self._made)
-        lots = [self._written(rng, converter) for _ in range(2)]
+        lots = [lot for _ in range(2) if (lot := self._written(rng, converter))]
         data = mixed(rng, *lots)
         shown = {"shown": but_for_order} if isinstance(converter, ProtobufConverter) else {}
         read, expected = by_columns(converter, data, **shown), by_records(converter, data, **shown)
         assert read == {row: expected[row] for row in read}
-        return 3
+        return len(lots) + bool(data)
 
     @staticmethod
     def _written(rng: Random, converter: Any) -> list[bytes | Exception | None]:
+        """Nothing, if some of them cannot be written."""
         schema = a_schema(rng, 2, struct=True)
         values = values_of(schema, [fitting(rng, schema, lacking=False) for _ in range(rng.randint(1, 4))])
         expected = from_connect(converter, values)
-        if not any(isinstance(each, Exception) for each in expected):
-            _assert_written_or_refused(converter, values, expected)
+        if any(isinstance(each, Exception) for each in expected):
+            return []
+        with suppress(NotByColumns):
+            assert converter.write_columns("t", values).to_pylist() == expected
         return expected
-
-
-def _assert_written_or_refused(converter: Any, values: Values, expected: list[Any]) -> None:
-    try:
-        found = converter.write_columns("t", values).to_pylist()
-    except NotByColumns:
-        return
-    assert found == expected
 
 
 # --- the run ----------------------------------------------------------------------------------------------------------
