@@ -30,6 +30,8 @@ _log: Final = logging.getLogger(__name__)
 
 GIVE_UP_AFTER_S: Final = 5.0
 """For the writer: what it could not deliver comes back that soon, to be judged again."""
+_COMES_BACK: Final = NOT_YET | {KafkaError._DESTROY}
+"""Beside what passes everywhere: what librdkafka says of records that waited for a broker that it let go of."""
 LONGEST_TRACE: Final = 100_000
 """In characters. Kafka refuses records of a megabyte, and a status without its trace is better than none."""
 
@@ -168,7 +170,7 @@ class StatusLog:
             if error is None:
                 self._cache.written(write.whose, write.number, offset)
                 self._done()
-            elif passes(error, NOT_YET) and not self._closing:
+            elif passes(error, _COMES_BACK) and not self._closing:
                 again = replace(write, failures=write.failures + 1)
                 due = time.monotonic() + _PAUSE.after(again.failures)
                 heapq.heappush(self._waiting, (due, next(self._order), again))

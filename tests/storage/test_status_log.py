@@ -311,12 +311,12 @@ class TestRetries:
     def test_what_kafka_did_not_take_is_sent_again(
         self, worker: Worker, topic: Topic, eventually: Callable[..., None]
     ) -> None:
-        topic.refusals += [AWAY, KafkaError.NOT_ENOUGH_REPLICAS, KafkaError._QUEUE_FULL]
+        topic.refusals += [AWAY, KafkaError.NOT_ENOUGH_REPLICAS, KafkaError._QUEUE_FULL, KafkaError._DESTROY]
         worker.statuses.put(TASK, status(State.RUNNING))
         assert worker.statuses.get(TASK) == status(State.RUNNING)
         assert worker.statuses.flush(5)
         assert topic.text[0][0] == "status-task-a-0"
-        assert len(worker.writer.writes) == 4
+        assert len(worker.writer.writes) == 5
 
     def test_the_herder_does_not_wait(self, worker: Worker, topic: Topic) -> None:
         topic.held = []
