@@ -20,6 +20,7 @@ from headgate.dev.server_config import BrokerListener
 def worker(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneWorker]:
     running = StandaloneWorker({**worker_settings(broker, tmp_path_factory.mktemp("worker")), **WATCHED})
     running.start()
+    running.engine.session()  # which may take long on a busy machine, and is not what is tested
     yield running
     running.stop()
 
@@ -75,7 +76,6 @@ def bench(
     worker: StandaloneWorker, transaction_doors: tuple[Broker, Proxy], unique: Callable[[str], str]
 ) -> Iterator[Bench]:
     """A source connector of its own, with transactions."""
-    worker.engine.session()  # which may take long on a busy machine, and is not what is tested
     made = Bench(worker, transaction_doors[0].bootstrap, unique("eos"))
     with made.open:
         yield made

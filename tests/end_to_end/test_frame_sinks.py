@@ -10,9 +10,17 @@ from confluent_kafka import Producer
 from dead_letters_support import Dead, committed, header, metric, send, send_backlog
 from harness import JSON, STRING, Client, await_
 
+from headgate.cli.assembly import StandaloneWorker
 from headgate.tasks.sink import catch_up
 
 pytestmark = [pytest.mark.spark, pytest.mark.kip(298, "error handling in Connect")]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def warm(worker: StandaloneWorker, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The first frame of a JVM takes it up to half a minute on a busy machine, which is not what is tested."""
+    frame = worker.engine.session().range(1).selectExpr("id AS offset", "'x' AS value")
+    frame.write.json(str(tmp_path_factory.mktemp("warm") / "out"))
 
 
 def frame_sink(topic: str, folder: Path, **more: str) -> dict[str, str]:
