@@ -8,7 +8,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup quickstart cluster test clusters pure pure-pipeline pure-runtime pure-tasks pure-others same check format bench bench-producer bench-burst bench-exactly-once profile torture soak docs pins bom audit clean
+.PHONY: help setup quickstart cluster lake test test-served clusters pure pure-connectors pure-pipeline pure-runtime pure-tasks pure-others same check format bench bench-producer bench-burst bench-exactly-once profile torture soak docs pins bom audit clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 24
@@ -20,6 +20,8 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("Headgate needs Python 3.11 or newer; this is " + sys.version.split()[0] + ": set PYTHON=python3.11") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -c constraints.txt -e ".[dev]"
+	@# Alone: it asks for a builder of documentation, which nothing of it uses. A test runs one of its data sources.
+	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --no-deps -c constraints.txt pyspark-data-sources
 	@touch $@
 
 quickstart: setup  ## a broker, a worker on Spark, two connectors; ARGS=--stay leaves them running
@@ -30,9 +32,16 @@ cluster: setup  ## a broker and three workers, one of which is killed; ARGS=--st
 	@echo "==> cluster: three workers share two connectors, and do without one of them"
 	@$(BIN)/python examples/cluster/run.py $(ARGS)
 
+lake: setup  ## PostgreSQL, Kafka, SQL, Parquet and Delta; the worker is killed, and rows are counted
+	@echo "==> lake: a table of PostgreSQL in Parquet and Delta, each row once"
+	@$(BIN)/python examples/lake/run.py $(ARGS)
+
 test: setup  ## all tests but those of clusters; ARGS="-k pause" chooses
 	@echo "==> test: those with broker and Spark, which wait a lot, in four processes; plain values fill the gaps"
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder -m "not clusters" $(ARGS)
+	@$(MAKE) --no-print-directory -j 3 -O PURE_ARGS= PURE_SKIPS= test-served $(PURE_ROOMS)
+
+test-served:
+	@$(SOME) -n 4 --dist loadfile --no-loadscope-reorder -m "(broker or spark or process) and not clusters" $(ARGS) $(NONE)
 
 clusters: setup  ## tests of clusters of worker processes, and of all that may happen to them; ARGS="-k faults" chooses
 	@echo "==> clusters: three workers, and kills, cuts, stuck processes, a broker that goes away"
@@ -43,19 +52,21 @@ pure: setup  ## the quick tests: plain values, no processes, fewer random exampl
 	@$(MAKE) --no-print-directory -j 4 -O $(PURE_ROOMS)
 
 # Nine thousand tests of a millisecond: processes that share them would spend as long on talking about them. Half of them
-# wait for a thread now and then, so there are more processes than cores.
-PURE_ROOMS := pure-pipeline pure-runtime pure-tasks pure-others
-PURE := $(BIN)/python -m pytest -q -p no:schemathesis -p no:xdist --hypothesis-profile=quick \
-	-m "not broker and not spark and not process" --ignore=tests/end_to_end --ignore=tests/distributed \
-	--ignore=tests/rest/test_rest_schemathesis.py --ignore=tests/pipeline/registry
+# wait for a thread now and then, so there are more processes than cores. None of them hangs where Python cannot end it.
+PURE_ROOMS := pure-pipeline pure-connectors pure-runtime pure-tasks pure-others
+PURE_ARGS = -p no:schemathesis --hypothesis-profile=quick
+PURE_SKIPS = end_to_end distributed rest/test_rest_schemathesis.py pipeline/registry
 pure-pipeline: WHERE := java pipeline
 pure-runtime: WHERE := runtime
-pure-tasks: WHERE := api connectors kafka producer tasks
+pure-tasks: WHERE := api kafka producer tasks
+pure-connectors: WHERE := connectors
 pure-others: WHERE := $(filter-out java pipeline runtime api connectors kafka producer tasks plugins conftest.py __pycache__,$(notdir $(wildcard tests/*)))
 
-# 5: ARGS chose none of these.
+SOME := $(BIN)/python -m pytest
+NONE := || [ $$? = 5 ]  # 5: ARGS chose none of these
 $(PURE_ROOMS):
-	@$(PURE) $(addprefix tests/,$(WHERE)) $(ARGS) || [ $$? = 5 ]
+	@$(SOME) -q -p no:xdist -o faulthandler_timeout=0 -m "not broker and not spark and not process and not clusters" \
+		$(PURE_ARGS) $(addprefix --ignore=tests/,$(PURE_SKIPS)) $(addprefix tests/,$(WHERE)) $(ARGS) $(NONE)
 
 same: setup  ## a million random batches by columns and record by record; ARGS="--batches 10000 --seed 1" is shorter
 	@echo "==> same: columns are held to the record path"
@@ -103,9 +114,10 @@ soak: setup  ## 200 connectors, all faults and bad clients for 30 minutes; ARGS=
 	PYTHONPATH=tests/distributed:tests/cluster:tests/end_to_end:tests/torture:bench $(BIN)/python -m tests.soak.run $(ARGS)
 
 docs: setup  ## regenerate the parts of docs/ that are made from code
-	@echo "==> docs: diagrams from the state tables, the map from the modules"
+	@echo "==> docs: diagrams from the state tables, the map from the modules, tables of generators"
 	$(BIN)/python docs/diagrams.py
 	$(BIN)/python docs/map.py
+	$(BIN)/python docs/datagen.py
 
 pins: setup  ## regenerate the SHA-256 of the jars that are fetched; needs Maven Central
 	@echo "==> pins: headgate/jars/sha256.txt from a fresh download; read its difference before it is committed"
@@ -121,5 +133,5 @@ audit: setup  ## what is known against the pins of packages and jars; needs the 
 
 clean:  ## remove what the other targets made
 	@echo "==> clean: virtual environment, caches, data of the examples"
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis quickstart-data cluster-data headgate-data
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis quickstart-data cluster-data lake-data headgate-data
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -13,8 +13,6 @@ from turn import Figure, Lines, Quantity, Turn
 
 BUSY: Final = 100
 IDLE: Final = 300
-_SETTLE_S: Final = 5.0
-"""After the last connector has worked."""
 
 
 def busy(turn: Turn) -> Iterator[Figure]:
@@ -28,7 +26,7 @@ def busy(turn: Turn) -> Iterator[Figure]:
             side.create(name, sink(name, out.path))
         with _beat(turn, names) as sent:
             side.until(lambda: all(out.count() for out in outs), "every sink has a record")
-            time.sleep(_SETTLE_S)
+            time.sleep(turn.sizes.settle)
             before = side.tree().cpu_s
             time.sleep(turn.sizes.seconds)
             used = side.tree().cpu_s - before
@@ -58,7 +56,7 @@ def idle(turn: Turn) -> Iterator[Figure]:
         producer.flush()
         side.until(lambda: all(out.count() for out in outs), "every sink has its record")
         side.until(lambda: turn.topics.end(lines) >= len(sources), "every source has sent its line")
-        time.sleep(_SETTLE_S)
+        time.sleep(turn.sizes.settle)
         before = side.tree().cpu_s
         time.sleep(turn.sizes.seconds)
         after = side.tree()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from orders import orders_in_avro, orders_in_json
+from sales import sales_in_json
 from topics import Topics
 
 PARTITIONS: Final = 4
@@ -41,6 +42,7 @@ BACKLOG: Final = Input("backlog", 20_000_000, _texts, most_bytes=2_000_000_000)
 OBJECTS: Final = Input("objects", 2_000_000, _objects)
 FEWER_TEXTS: Final = Input("fewer-texts", 300_000, _texts)
 ORDERS_IN_JSON: Final = Input("orders-in-json", 300_000, orders_in_json)
+SALES: Final = Input("sales", 1_000_000, sales_in_json)
 ORDERS_IN_AVRO: Final = Input("orders-in-avro", 300_000, orders_in_avro)
 
 

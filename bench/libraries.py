@@ -108,7 +108,7 @@ def reading_json(given: Input) -> Iterator[Way]:
         session = duckdb.connect(config={"threads": 1})
         table = pa.table({"text": given.texts.cast(pa.string())})
         session.register("orders", table)
-        shape = session.execute("select json_group_structure(text) from orders").fetchall()[0][0]
+        shape = session.execute("select json_group_structure(text::json) from orders").fetchall()[0][0]
         query = f"select from_json(text, '{shape}') as v from orders"
         yield "DuckDB, told the types", lambda: session.sql(query).to_arrow_table()["v"], same
     except ImportError:

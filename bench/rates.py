@@ -13,6 +13,7 @@ from typing import Final
 
 import peer
 from inputs import PARTITIONS
+from processes import Tree
 from side import HEADGATE, Side, sink, source
 from turn import Figure, Lines, Quantity, Row, Turn
 from workloads import Workload
@@ -60,12 +61,21 @@ def work(
     side: Side, what: str, name: str, config: Mapping[str, str], total: int, done: Callable[[], bool]
 ) -> Iterator[Figure]:
     """What it takes this connector to carry so many records."""
-    before, began = side.tree().cpu_s, time.monotonic()
-    side.create(name, config)
-    side.until(done, "all records have arrived")
-    took, after = time.monotonic() - began, side.tree()
-    used, memory = after.cpu_s - before, after.memory()
+
+    def carry() -> None:
+        side.create(name, config)
+        side.until(done, "all records have arrived")
+
+    yield from taken(what, total, side.tree, carry)
     side.delete(name)
+
+
+def taken(what: str, total: int, tree: Callable[[], Tree], carry: Callable[[], None]) -> Iterator[Figure]:
+    """What it takes these processes to carry so many records."""
+    before, began = tree().cpu_s, time.monotonic()
+    carry()
+    took, after = time.monotonic() - began, tree()
+    used, memory = after.cpu_s - before, after.memory()
     yield Figure(what, total / took, Quantity.RATE)
     yield Figure(f"{what}: CPU for a million", used / total * 1e6, Quantity.CPU)
     yield Figure(f"{what}: memory", memory, Quantity.MEMORY)

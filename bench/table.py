@@ -1,4 +1,5 @@
-"""Headgate beside Apache Kafka Connect 4.3.1: one table, one run, one broker, by turns.
+"""Headgate beside Apache Kafka Connect 4.3.1, or beside other programs where that has no such connector: one table, one
+run, one broker, by turns.
 
 `make bench` runs it all; `make bench ARGS="latency start"` chooses rows, and smaller sizes make it quicker. Each turn
 has a worker process of its own, and nothing else runs. What counts is the ratio of the medians: figures of one machine
@@ -20,7 +21,9 @@ from typing import Final
 from backlog import backlog
 from burst import burst
 from connectors import busy, idle
+from databases import jdbc_sink, jdbc_source
 from exactly_once import exactly_once
+from lake import lake_backlog, lake_sink
 from latency import latency
 from peer import CONNECT
 from plot import Bar, drawn
@@ -47,9 +50,18 @@ BY_NAME_ONLY: Final[dict[str, Row]] = {
     "burst": burst,
     **{name: rates([workload]) for name, workload in WORKLOADS.items()},
 }
+BESIDE_OTHERS: Final[dict[str, Row]] = {
+    "lake-sink": lake_sink,
+    "lake-backlog": lake_backlog,
+    "jdbc-source": jdbc_source,
+    "jdbc-sink": jdbc_sink,
+}
+"""By name only, too. What stands on the other side is said by the row."""
+ALL: Final = ROWS | BY_NAME_ONLY | BESIDE_OTHERS
 _TIMES: Final = "\N{MULTIPLICATION SIGN}"
 _NONE: Final = "-"
 HEADING: Final = ("Work", "Headgate", "Apache Kafka Connect 4.3.1", "ratio", "single rounds")
+OTHER: Final = "the other"
 
 
 @dataclass
@@ -87,22 +99,22 @@ def measure(
     rows: Sequence[str], kinds: Sequence[str], rounds: int, sizes: Sizes, say: Callable[[str, Figure], None]
 ) -> None:
     """Row after row; in each round both sides, the first of one round being the second of the next."""
-    if APACHE in kinds:
+    if APACHE in kinds and not set(rows) <= BESIDE_OTHERS.keys():
         fetch(CONNECT)  # may take a minute, once; not beside anything that is measured
     with Stage.of(sizes) as stage:
         for row in rows:
             for number in range(rounds):
                 for kind in kinds if number % 2 == 0 else kinds[::-1]:
                     with stage.turn(row, kind, number) as turn:
-                        figures = list((ROWS | BY_NAME_ONLY)[row](turn))  # all or none: rounds stay pairs
+                        figures = list(ALL[row](turn))  # all or none: rounds stay pairs
                     for figure in figures:
                         say(kind, figure)
 
 
-def shown(lines: dict[str, Line], markdown: bool) -> Iterator[str]:
-    table = [[*HEADING], *([what, *line.cells()] for what, line in lines.items())]
+def shown(lines: dict[str, Line], markdown: bool, heading: Sequence[str] = HEADING) -> Iterator[str]:
+    table = [[*heading], *([what, *line.cells()] for what, line in lines.items())]
     if markdown:
-        table.insert(1, ["---"] * len(HEADING))
+        table.insert(1, ["---"] * len(heading))
         yield from ("| " + " | ".join(cells) + " |" for cells in table)
     else:
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -111,8 +123,7 @@ def shown(lines: dict[str, Line], markdown: bool) -> Iterator[str]:
 
 
 def main() -> None:
-    known = ROWS | BY_NAME_ONLY
-    rows = f"rows: {', '.join(ROWS)}\nby name only: {', '.join(BY_NAME_ONLY)}"
+    rows = f"rows: {', '.join(ROWS)}\nby name only: {', '.join([*BY_NAME_ONLY, *BESIDE_OTHERS])}"
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=rows, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -121,20 +132,25 @@ def main() -> None:
     add_sizes(parser)
     parser.add_argument("--records", type=int, default=200, help="of latency, one at a time (200)")
     parser.add_argument("--seconds", type=float, default=30, help="that busy and idle are watched (30)")
+    parser.add_argument("--settle", type=float, default=5, help="seconds that they are left alone before that (5)")
     parser.add_argument("--connectors", type=int, help="of busy (100), burst (200) and idle (300)")
     parser.add_argument("--only", choices=KINDS, help="measure one side alone")
     parser.add_argument("--markdown", action="store_true", help="print the table as docs/performance.md has it")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the ratios, too, as SVG")
     chosen = parser.parse_args()
-    if unknown := [row for row in chosen.rows if row not in known]:
-        parser.error(f"no such row: {', '.join(unknown)}; there are {', '.join(known)}")
-    sizes = Sizes(chosen.lines, chosen.size, chosen.tasks, chosen.records, chosen.seconds, chosen.connectors)
+    if unknown := [row for row in chosen.rows if row not in ALL]:
+        parser.error(f"no such row: {', '.join(unknown)}; there are {', '.join(ALL)}")
+    watched = (chosen.records, chosen.seconds, chosen.connectors, chosen.settle)
+    sizes = Sizes(chosen.lines, chosen.size, chosen.tasks, *watched)
     kinds = (chosen.only,) if chosen.only else KINDS
+    others = not set(chosen.rows or ROWS).isdisjoint(BESIDE_OTHERS)
+    names = {HEADGATE: HEADGATE, APACHE: OTHER if others else APACHE}
+    heading = [OTHER if others and each == HEADING[2] else each for each in HEADING]
     load = os.getloadavg()[0]
     lines: dict[str, Line] = {}
 
     def say(kind: str, figure: Figure) -> None:
-        print(f"    {kind}: {figure.what}: {figure.quantity.show(figure.value)}", file=sys.stderr, flush=True)
+        print(f"    {names[kind]}: {figure.what}: {figure.quantity.show(figure.value)}", file=sys.stderr, flush=True)
         lines.setdefault(figure.what, Line(figure.quantity)).found[kind].append(figure.value)
 
     # However it is asked to end, it stops what it started, and shows what it has.
@@ -150,7 +166,7 @@ def main() -> None:
                 f"\nRecords of {sizes.size} bytes, tasks.max={sizes.tasks}, medians of {chosen.rounds} rounds,"
                 f" {os.cpu_count()} cores, load {load:.1f} before\n"
             )
-            print("\n".join(shown(lines, chosen.markdown)))
+            print("\n".join(shown(lines, chosen.markdown, heading)))
             if chosen.plot:
                 chosen.plot.write_text(drawn([bar for what, line in lines.items() for bar in line.bars(what)]))
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+
+FILL_BLOCK: Final = 1000
+"""So many records a partition gets before the next one gets some."""
 
 
 class Topics:
@@ -66,13 +70,13 @@ class Topics:
 
     def fill(self, name: str, values: Iterable[bytes], partitions: int = 1, largest: int = 1_000_000) -> None:
         """In batches as Apache's producer makes them by default, 16 kB: whoever reads finds what it is used to. The
-        partitions get a thousand records each, by turns."""
+        partitions get a block of records each, by turns."""
         settings = {"batch.size": 16384, "linger.ms": 5, "enable.idempotence": True, "message.max.bytes": largest}
         producer = Producer({**self._settings, **settings})
         for number, value in enumerate(values):
             while True:
                 try:
-                    producer.produce(name, value, partition=number // 1000 % partitions)
+                    producer.produce(name, value, partition=number // FILL_BLOCK % partitions)
                     break
                 except BufferError:
                     producer.poll(0.1)

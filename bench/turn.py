@@ -57,6 +57,7 @@ class Sizes:
     records: int = 0
     seconds: float = 0
     connectors: int | None = None
+    settle: float = 0
 
 
 def add_sizes(parser: ArgumentParser) -> None:

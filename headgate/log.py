@@ -37,6 +37,15 @@ def about(what: str | TaskId) -> Iterator[None]:
         _context.reset(token)
 
 
+@contextmanager
+def only_logged(what: str) -> Iterator[None]:
+    """For what is closed after a failure: what is raised inside may not take the place of what went wrong first."""
+    try:
+        yield
+    except Exception as error:
+        logging.getLogger(__name__).warning("%s: %s", what, cause_of(error), exc_info=error)
+
+
 # --- secrets ----------------------------------------------------------------------------------------------------------
 
 HIDDEN: Final = "[hidden]"

@@ -126,10 +126,17 @@ class Sandbox:
                 return None if allowed else f"This worker speaks only with hosts that its file names: {HOSTS}"
             case ReachKind.TABLE:
                 allowed = self.mode == OPEN or reach.what.lower() in self.tables
-                shown = f"{reach.what} cannot be read: only records can, and tables that the worker file names"
+                shown = (
+                    f"{reach.what} cannot be used: only records can, and tables and formats that the worker file names"
+                )
                 return None if allowed else f"{shown}: {TABLES}"
             case ReachKind.CODE:
                 return self._foreign(reach.what)
+            case ReachKind.OPTION:
+                shown = (
+                    f"{reach.what} is none of the settings that are known to be harmless: it may load classes or files"
+                )
+                return None if self.mode == OPEN else f"{shown}. Leave it out, or set {MODE}={OPEN} in the worker file"
 
     def class_problem(self, cls: type[Plugin]) -> str | None:
         """The same of the use of a plugin. What classes of others reach is known only as far as they say."""

@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 from headgate.jars import pins
 
 
-def packages(extras: frozenset[str] = frozenset({"registry"})) -> dict[str, Distribution]:
+def packages(extras: frozenset[str] = frozenset({"registry", "iceberg"})) -> dict[str, Distribution]:
     """Headgate and all that it needs at run time, by name."""
     found: dict[str, Distribution] = {}
     met: set[tuple[str, frozenset[str]]] = set()

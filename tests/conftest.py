@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import re
 import resource
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,9 +20,10 @@ from hypothesis import HealthCheck, settings
 from headgate.dev.broker import Broker
 
 # How long an example takes says something about the machine, not about the code.
-settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# A fifth of the examples: `make pure` is for every change, `make test` for what is to stay.
-settings.register_profile("quick", settings.get_profile("steady"), max_examples=20)
+# Half of the usual number of examples: those of columns are looked at by the million with `make same`.
+settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=50)
+# A fifth of these: `make pure` is for every change, `make test` for what is to stay.
+settings.register_profile("quick", settings.get_profile("steady"), max_examples=10)
 settings.load_profile("steady")
 
 # The JVMs of tests live for seconds or minutes: Java's second compiler would cost more time than it saves.
@@ -36,6 +39,22 @@ gc.disable()
 gc.set_threshold(10_000, 10, 10)
 
 _numbers = itertools.count(1)
+
+
+_PURE = "not broker and not spark and not process and not clusters"
+_SERVED = "(broker or spark or process) and not clusters"
+_SOME_SERVED = re.compile(r"\bmark\.(broker|spark|process)\b")
+_ALL_SERVED = re.compile(rf"^pytestmark = .*{_SOME_SERVED.pattern}", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What `make pure` and `make test` leave out as a whole need not be imported for that."""
+    chosen = config.option.markexpr
+    if chosen not in (_PURE, _SERVED) or not re.fullmatch(r"test_.*\.py", collection_path.name):
+        return None
+    text = collection_path.read_text()
+    left_out = _ALL_SERVED.search(text) if chosen == _PURE else not _SOME_SERVED.search(text)
+    return bool(left_out) or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -32,7 +32,7 @@ ALLOWED: dict[str, set[str]] = {
     "producer": {"kafka", *EVERYBODY},
     "tasks": {"api", "pipeline", "producer.errors", *EVERYBODY},
     "spark": {"api", "pipeline", "kafka", "jars", "sandbox", *EVERYBODY},
-    "connectors": {"api", "kafka", "java", "log"},
+    "connectors": {"api", "backoff", "kafka", "java", "log", "pipeline.converters.json"},
     "providers": {"api"},
     "runtime": {"api", "java", "sandbox", "cluster.work", "cluster.protocol", "cluster.leader", *EVERYBODY},
     "cluster": {"kafka", *EVERYBODY},
@@ -52,7 +52,7 @@ OTHERS: dict[str, set[str]] = {
     "producer": {"confluent_kafka", "pyarrow"},
     "tasks": {"pyarrow"},
     "spark": {"pyspark", "py4j", "pyarrow", "cryptography", "confluent_kafka", "javaproperties"},
-    "connectors": {"pyarrow", "numpy", "confluent_kafka"},
+    "connectors": {"pyarrow", "numpy", "confluent_kafka", "httpx2"},
     "providers": {"javaproperties"},
     "cluster": {"kafka", "confluent_kafka"},
     "storage": {"confluent_kafka"},
@@ -61,9 +61,14 @@ OTHERS: dict[str, set[str]] = {
     "dev": {"confluent_kafka", "javaproperties"},
     "cli": {"javaproperties"},
 }
-# Exceptions, by module: type hints of frames, and the client of schema registries.
+# Exceptions, by module: type hints of frames, connectors that use Spark, and the client of schema registries.
 OTHERS_OF_MODULES: dict[str, set[str]] = {
+    "api/context.py": {"pyspark"},
     "api/task.py": {"pyspark"},
+    "api/testing/doubles.py": {"pyspark"},
+    "connectors/spark": {"pyspark", "py4j"},
+    "connectors/spark/sink/iceberg": {"pyiceberg"},
+    "connectors/jdbc": {"py4j", "pyspark"},
     "pipeline/converters/registry": {"confluent_kafka"},
 }
 

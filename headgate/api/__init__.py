@@ -54,6 +54,7 @@ from headgate.api.task import (
     FrameSinkTask,
     RowsFrom,
     SinkTask,
+    SourceFrame,
     SourceTable,
     SourceTask,
     TableSinkTask,
@@ -68,7 +69,7 @@ __all__ = [
     "Form", "FrameSinkTask", "Header", "HeaderConverter", "Importance", "Key", "OffsetReader", "OverridePolicy",
     "OverrideRequest", "Plugin", "Predicate", "Reach", "ReachKind", "Recommender", "Record", "RetriableError",
     "RowsFrom", "Schema", "SchemaType", "SinkConnector", "SinkRecord", "SinkTask", "SinkTaskContext", "SourceConnector",
-    "SourceConnectorContext", "SourceRecord", "SourceTable", "SourceTask", "SourceTaskContext", "Struct",
+    "SourceConnectorContext", "SourceFrame", "SourceRecord", "SourceTable", "SourceTask", "SourceTaskContext", "Struct",
     "TableSinkTask", "Task", "TopicPartition", "TransactionContext", "Transform", "UnsupportedOperation", "Width",
     "all_of", "at_least", "java_regex", "no_duplicates", "non_empty", "one_of", "one_of_any_case", "valid_regex",
 ]  # fmt: skip

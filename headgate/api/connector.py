@@ -55,7 +55,7 @@ class SourceConnector(Connector):
         self, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
     ) -> bool:
         """A user asks to change these partitions' offsets; None resets one. Called before anything is written, on an
-        instance that was not started.
+        instance that was not started, whose context has `name` and `spark` only.
 
         True: the offsets are fine, and changed wherever else this connector keeps them. False, the default: the
         connector does not know. UnsupportedOperation: never possible. ConnectError: not these offsets."""

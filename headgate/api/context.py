@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from headgate.api.reach import Reach
 from headgate.api.record import SinkRecord, SourceRecord
 from headgate.model import TopicPartition as TopicPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class OffsetReader(Protocol):
@@ -30,6 +33,9 @@ class ConnectorContext(Protocol):
     def cluster(self) -> Mapping[str, str]:
         """What any Kafka client needs to reach the cluster that records go to, by Apache's names: bootstrap.servers,
         security. Of sources; may hold passwords."""
+
+    def spark(self) -> SparkSession:
+        """The worker's session; waits for it. There in `alter_offsets` too, as `name` is."""
 
     def request_task_reconfiguration(self) -> None:
         """Ask the runtime to call `task_configs` again; nothing happens if the answer is the same as before."""
@@ -72,9 +78,19 @@ class SourceTaskContext(Protocol):
     def transaction_context(self) -> TransactionContext | None:
         """None unless records are delivered exactly once and `transaction.boundary` is `connector`."""
 
+    @property
+    def takes_frames(self) -> bool:
+        """Whether `poll` may return a SourceFrame: not with exactly-once delivery, nor where the worker has to see each
+        record, for a statement, a dead letter, a pause before another try, or a topic to be created."""
+
     def require(self, reach: Reach, /) -> None:
         """To be called right before something is opened that `reaches` names: a link may lead elsewhere by then.
         Raises ConfigError where the worker does not allow it."""
+
+    def spark(self) -> SparkSession:
+        """The worker's session; waits for it. Jobs that this thread starts are the task's, and a stop cancels them.
+        When the JVM behind it dies, whatever was under way raises: let it out, and you are called again when there is a
+        new one."""
 
 
 class ErrantRecordReporter(Protocol):
@@ -108,4 +124,7 @@ class SinkTaskContext(Protocol):
         """None unless the connector's configuration allows failed records to be set aside."""
 
     def require(self, reach: Reach, /) -> None:
+        """As in SourceTaskContext."""
+
+    def spark(self) -> SparkSession:
         """As in SourceTaskContext."""

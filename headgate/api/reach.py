@@ -20,6 +20,8 @@ class ReachKind(Enum):
     """Of Spark's: a table, a view, or a file as `format.path`."""
     CODE = "code"
     """A Python module."""
+    OPTION = "option"
+    """A setting of a library, by its name, that is not known to be harmless: it may load classes or open files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,15 @@
 """SourceTask and SinkTask: where a connector's work is done, in the worker, one thread per task.
 
 A source task polls records, or columns when it has many. A sink task takes records, or columns (`TableSinkTask`), or
-the Spark DataFrame itself (`FrameSinkTask`), which it writes from the executors. Splits, parts of a source that
-executors read for themselves, will be a third thing that `poll` may return.
+the Spark DataFrame itself (`FrameSinkTask`), which it writes from the executors. The DataFrame of a source
+(`SourceFrame`) is sent to Kafka from there.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
@@ -22,7 +22,7 @@ from headgate.api.schema import Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,26 @@ class SourceTable:
         return found.source_partition, found.source_offset
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFrame:
+    """Very many records, which the executors read, put through the pipeline and send to Kafka; only how many they were
+    comes to the worker. At least once: executors that die, or a frame that is broken off, begin again. Rows stay in
+    their order within a partition of the frame, and only there. To be polled only where `context.takes_frames`."""
+
+    topic: str
+    frame: Callable[[SparkSession], DataFrame]
+    """Makes it. Called when all that was polled before is in Kafka, while the task's thread waits; and once more for
+    each JVM that dies meanwhile."""
+    source_partition: Mapping[str, Any] | None = None
+    source_offset: Mapping[str, Any] | None = None
+    """Where to go on when Kafka has all of it."""
+    value_schema: Schema | None = None
+    key_schema: Schema | None = None
+    records: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Table]] | None = None
+    """On the executors: makes tables, with the columns of a SourceTable, of the batches of a partition. None: the frame
+    has those columns already."""
+
+
 class Task(Plugin, ABC):
     """Both kinds. All methods are called from the task's own thread, unless they say otherwise."""
 
@@ -89,13 +109,17 @@ class Task(Plugin, ABC):
     def stop(self) -> None:
         """Close what `start` opened. Called once, also after a failure."""
 
+    def stop_requested(self) -> None:
+        """Called from another thread when the task shall end: wake up a blocked `poll`; or end what `put`, `open` or
+        `pre_commit` wait for, which may raise RetriableError then."""
+
 
 class SourceTask(Task):
     context: SourceTaskContext
     """Set before `start`."""
 
     @abstractmethod
-    def poll(self) -> Sequence[SourceRecord] | SourceTable | None:
+    def poll(self) -> Sequence[SourceRecord] | SourceTable | SourceFrame | None:
         """The next records; None or nothing when there are none now.
 
         May block for about a second to wait for data, but returns soon after `stop_requested` was called.
@@ -108,14 +132,17 @@ class SourceTask(Task):
         """Kafka has this record, or it was dropped by a transform or left out as bad. Called from another thread, never
         for rows of a table."""
 
+    def frame_failed(self, frame: SourceFrame, error: Exception) -> None:
+        """Spark could not make or read the frame that was polled last. The default raises the error, which fails the
+        task. Who returns is polled again, and gives what was in the frame in another way; some of it may be in Kafka
+        already."""
+        raise error
+
     def consumed(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Consumed | None:
         """Of a task that reads the very cluster that its records go to, as a consumer group: these source offsets are
         about to be committed with a transaction; what the group shall commit in it. None, the default: nothing. Called
         from another thread, with exactly-once delivery only."""
         return None
-
-    def stop_requested(self) -> None:
-        """Called from another thread when the task shall end: wake up a blocked `poll`."""
 
 
 class _SinkBase(Task):
@@ -167,7 +194,8 @@ class Form(Enum):
 class TableSinkTask(_SinkBase):
     """Takes columns: `topic`, `partition`, `offset`, `timestamp`, `key`, `value`, `original_topic`,
     `original_partition`, `original_offset`, of which only `columns` are sent. The original ones stay what Kafka says,
-    whatever transforms do."""
+    whatever transforms do. With Form.TYPED there is also `original_headers`: lists of structs with `key`, a text, and
+    `value`, bytes; null where a record has none."""
 
     columns: ClassVar[tuple[str, ...]] = ("value",)
     form: ClassVar[Form] = Form.TEXT
@@ -185,6 +213,10 @@ class FrameSinkTask(_SinkBase):
 
     columns: ClassVar[tuple[str, ...]] = ("topic", "partition", "offset", "timestamp", "key", "value")
     form: ClassVar[Form] = Form.JSON
+    """With Form.TYPED, keys and values are columns of their own types: `frame.select("value.*")`."""
+    key_schema: Schema | None = None
+    """Of the frame that `put` is given; with Form.TYPED only."""
+    value_schema: Schema | None = None
 
     @abstractmethod
     def put(self, frame: DataFrame) -> None: ...

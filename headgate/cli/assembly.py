@@ -102,6 +102,7 @@ class AnyWorker:
             secrets=self._secrets,
             try_client=lambda kind, config: translate(ClientKind(kind), config),
             try_step=self.engine.problems,
+            session=self.engine.session,
         )
 
     def start(self) -> None:

@@ -10,7 +10,6 @@ next entry is a place that is taken once: of two writers who both think that the
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import shutil
@@ -23,6 +22,7 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from headgate.api import ConnectError, TopicPartition
+from headgate.connectors.durable import make, sync, take_name, unwritable
 
 _STAGED: Final = ".staged"
 _LINES: Final = "lines"
@@ -84,7 +84,7 @@ class Draft:
             file.truncate(self._parts[-1][1] if self._parts else 0)
             os.fsync(file.fileno())
         os.rename(self._lines, self.folder / name)
-        _sync(self.folder)
+        sync(self.folder)
 
     def discard(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -102,7 +102,7 @@ class Ledger:
         self._folder = root / name
         self._staged = root / _STAGED / name
         try:
-            _make(root)
+            make(root)
         except OSError as error:
             raise self._unwritable(error) from error
 
@@ -165,14 +165,9 @@ class Ledger:
     def _enter(self, draft: Draft, place: Place, name: str, until: int) -> None:
         with self.writing():
             draft.finish(name, until)
-            _make(self._folder)
-            try:
-                os.rename(draft.folder, self._folder / place.name)
-            except OSError as error:
-                if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                    raise self._taken() from error
-                raise
-            _sync(self._folder)
+            make(self._folder)
+            if not take_name(draft.folder, self._folder / place.name):
+                raise self._taken()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -185,29 +180,10 @@ class Ledger:
             raise self._unwritable(error) from error
 
     def _unwritable(self, error: OSError) -> ConnectError:
-        return ConnectError(f"Cannot write to folder {self._root}: {error.strerror}")
+        return unwritable(f"folder {self._root}", str(error.strerror))
 
     def _taken(self) -> Taken:
         return Taken(
             f"Another task writes {self._where} to folder {self._root}, so this one may not. Nothing was lost, and"
             " nothing written twice. If no other connector writes there, restart the task"
         )
-
-
-def _make(folder: Path) -> None:
-    """Durable, with all above it."""
-    if not folder.is_dir():
-        _make(folder.parent)
-        folder.mkdir(exist_ok=True)
-        _sync(folder.parent)
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # file systems that have no such thing for folders
-            raise
-    finally:
-        os.close(handle)

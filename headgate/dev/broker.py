@@ -1,22 +1,20 @@
 """A one-node Apache Kafka in its own process, for examples, tests and benchmarks."""
 
 import os
-import shutil
-import subprocess
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Self
 
 from headgate.dev import ports, server_config
+from headgate.dev.data_folder import DataFolder
+from headgate.dev.formatting import format_folder
 from headgate.dev.guarded import GuardedProcess
 from headgate.dev.server_config import BrokerListener
 from headgate.dev.server_log import ServerLog
 from headgate.jars.archive import ClassArchive
 from headgate.jars.find import find_java
 from headgate.jars.jars import KAFKA_BROKER, cache_folder, fetch
-from headgate.jars.lock import FileLock
 
 _NO_PROPERTIES: Final[Mapping[str, str]] = {}
 _ATTEMPTS: Final = 5
@@ -60,15 +58,13 @@ class Broker:
             raise ValueError(f"{port} is not a port: choose one from 1 to 65535, or 0 for a free one")
         if data is not None and "," in str(data):
             raise ValueError(f"the data folder {data} has a comma in its name, which Kafka cannot read: choose another")
-        self._wanted_data = Path(data).absolute() if data is not None else None
+        self._folder = DataFolder(data, "broker", DataInUse)
         self._port = port or 0
         self._properties = dict(properties)
         self._listeners = dict.fromkeys(listeners, 0)
         self._heap = heap
         self._start_seconds = start_seconds
         self._progress = progress
-        self._data: Path | None = None
-        self._lock: FileLock | None = None
         self._log: ServerLog | None = None
         self._process: GuardedProcess | None = None
         self._archive: ClassArchive | None = None
@@ -104,14 +100,12 @@ class Broker:
     @property
     def data(self) -> Path:
         """The folder with data, logs and configuration."""
-        if self._data is None:
-            raise RuntimeError("the broker has no data folder while it is stopped: call start()")
-        return self._data
+        return self._folder.path
 
     @property
     def kept(self) -> bool:
         """Whether the data outlives `stop()`."""
-        return self._wanted_data is not None
+        return self._folder.kept
 
     @property
     def cluster_id(self) -> str:
@@ -135,7 +129,9 @@ class Broker:
         jars = fetch(KAFKA_BROKER, progress=self._progress)
         self._stop_process()  # what is left of one that died by itself
         try:
-            self._take_folder()
+            self._folder.take()
+            for name in ("kafka", "logs", "tmp"):
+                (self.data / name).mkdir(exist_ok=True)
             classes = os.pathsep.join(map(str, jars))
             self._archive = ClassArchive.of(cache_folder(), "kafka", java, [classes])
             self._start([str(java), "-cp", classes])
@@ -146,12 +142,7 @@ class Broker:
     def stop(self) -> None:
         """End the JVM cleanly, by force after 20 s; remove a temporary folder. Harmless when stopped."""
         self._stop_process()
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
-        if self._data is not None and not self.kept:
-            shutil.rmtree(self._data, ignore_errors=True)
-        self._data = None
+        self._folder.give_back()
 
     def kill(self) -> None:
         """SIGKILL, for tests of faults; returns when the JVM is gone. The data stays for `restart()`."""
@@ -181,21 +172,6 @@ class Broker:
         self.stop()
 
     # How it does it
-
-    def _take_folder(self) -> None:
-        if self._lock is not None:
-            return  # a restart: it is still ours
-        # Resolved because macOS has the temporary folder behind a link, and Kafka compares paths.
-        data = self._wanted_data or Path(tempfile.mkdtemp(prefix="headgate-broker-")).resolve()
-        for name in ("kafka", "logs", "tmp"):
-            (data / name).mkdir(parents=True, exist_ok=True)
-        lock = FileLock(data / "broker.lock")
-        if not lock.acquire(wait=False):
-            raise DataInUse(
-                f"The data folder {data} is in use by the broker of process {lock.owner()}: "
-                "stop that one or choose another folder."
-            )
-        self._data, self._lock = data, lock
 
     def _start(self, kafka: list[str]) -> None:
         for attempt in range(1, _ATTEMPTS + 1):
@@ -234,20 +210,19 @@ class Broker:
     def _format(self, kafka: list[str]) -> None:
         log_dir = self.data / "kafka"
         if server_config.read_cluster_id(log_dir) is None:
-            # A JVM of its own for 0.7 s, but Kafka's own hand: which features a new cluster has is in what it writes.
-            cluster_id = server_config.new_cluster_id()
-            order = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self.data / "server.properties")]
-            command = [*kafka, "-Xmx128m", "-XX:TieredStopAtLevel=1", *self._logging(), *order]
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace")  # noqa: S603 - ours
-            if done.returncode != 0:
-                raise BrokerFailed(f"Kafka could not format {log_dir}:\n{done.stdout}{done.stderr}")
+            tool = [*kafka, "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *self._logging()]
+            problem = format_folder(tool, self.data, cache_folder(), {**server_config.DEFAULTS, **self._properties})
+            if problem is not None:
+                raise BrokerFailed(f"Kafka could not format {log_dir}:\n{problem}")
         self._cluster_id = server_config.read_cluster_id(log_dir) or ""
 
     def _launch(self, kafka: list[str]) -> None:
-        assert self._lock is not None
         self._log = ServerLog(self.data / "logs")
         assert self._archive is not None
-        flags = [*self._archive.options(), f"-Xmx{self._heap}", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
+        # A small heap is collected by one thread in milliseconds: those of G1 take a third of what a start costs.
+        large = self._heap.lower().endswith("g")
+        collector = ["-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"] if large else ["-XX:+UseSerialGC"]
+        flags = [*self._archive.options(), f"-Xmx{self._heap}", *collector]
         flags += ["-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true"]
         # The native parts of zstd and snappy are unpacked there and outlive a SIGKILL: not in everybody's /tmp.
         flags += [f"-Djava.io.tmpdir={self.data / 'tmp'}", *self._logging()]
@@ -255,8 +230,8 @@ class Broker:
             [*kafka, *flags, "kafka.Kafka", str(self.data / "server.properties")],
             console=self._log.console,
             grace=_STOP_S,
-            lock=self._lock.fileno(),  # so the folder stays locked until the JVM has gone, whatever becomes of us
-            leftover=None if self.kept else self.data,
+            lock=self._folder.lock,  # so the folder stays locked until the JVM has gone, whatever becomes of us
+            leftover=self._folder.leftover,
         )
 
     def _logging(self) -> list[str]:

@@ -16,7 +16,7 @@ from headgate.jars.ivy import FetchFailed
 from headgate.jars.lock import FileLock
 from headgate.jars.progress import Progress
 
-__all__ = ["KAFKA_BROKER", "SPARK_KAFKA", "FetchFailed", "JarSet", "cache_folder", "fetch"]
+__all__ = ["DELTA", "JDBC_DRIVERS", "KAFKA_BROKER", "SPARK_KAFKA", "FetchFailed", "JarSet", "cache_folder", "fetch"]
 
 _LIST: Final = "jars.txt"  # names and sizes; without it, or at odds with it, a folder is not a jar set
 
@@ -69,6 +69,24 @@ SPARK_KAFKA: Final = JarSet(
     expected=4,
     pins=pins.OURS,
 )
+JDBC_DRIVERS: Final = JarSet(
+    "jdbc-drivers-1",
+    ("org.postgresql:postgresql:42.7.14", "org.xerial:sqlite-jdbc:3.54.1.0"),
+    transitive=False,
+    title="JDBC drivers of PostgreSQL and SQLite",
+    expected=2,
+    pins=pins.OURS,
+)
+"""For examples and tests: users bring those of their databases."""
+DELTA: Final = JarSet(
+    "delta-4.3.1",
+    ("io.delta:delta-spark_2.13:4.3.1", "io.delta:delta-storage:4.3.1"),
+    transitive=False,
+    title="Delta Lake 4.3.1",
+    expected=2,
+    pins=pins.OURS,
+)
+"""For examples and tests, too."""
 
 
 def cache_folder() -> Path:

@@ -40,6 +40,9 @@ TABLE: Final = pa.schema(
 )
 """What a sink chain gives to tasks that take columns, which choose some of these."""
 
+RAW_HEADERS: Final = f"{_ORIGINAL}headers"
+"""One more column, of HEADERS, for those that take Form.TYPED."""
+
 
 class Produced(NamedTuple):
     """One row of PRODUCED."""
@@ -93,8 +96,20 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind)
 
 
+def header_column(headers: Sequence[Sequence[tuple[str, bytes | None]]]) -> pa.Array:
+    """HEADERS; null where there are none."""
+    return _array([each or None for each in headers], HEADERS)
+
+
 def _structs(headers: Sequence[tuple[str, bytes | None]] | None) -> list[dict[str, Any]] | None:
     return headers and [{"key": key, "value": value} for key, value in headers]  # type: ignore[return-value]
+
+
+def column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON can say and UTF-8 cannot: "?", as in Java
+        return pa.array([each and each.encode(errors="replace").decode() for each in values], kind)
 
 
 _FEW: Final = 50

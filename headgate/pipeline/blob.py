@@ -206,6 +206,11 @@ def run_sink(template: Job, batch: Batch) -> bytes:
     return _packed(lambda start: _sunk(template, batch, start))
 
 
+def source_chain(chain: bytes) -> SourceChain:
+    """Of `pack_spec`, for an executor that sends for itself what the chain gives."""
+    return _chains.source(chain)
+
+
 def _packed(work: Callable[[float], Result]) -> bytes:
     start = time.perf_counter()
     try:
@@ -238,7 +243,7 @@ def _done(job: Job, start: float) -> Result:
         return _sunk(job, from_ipc(opened(job.payload)), start)
     if isinstance(job.work, SelectedRows):
         return _selected(job, job.work, start)
-    chain = _chains.source(job)
+    chain = _chains.source(job.chain)
     triage = Triage(chain.policy, job.retry)
     if isinstance(job.work, SourceRecords):
         records = SOURCE_RECORDS.unpack(opened(job.payload))
@@ -256,7 +261,7 @@ def _selected(job: Job, work: SelectedRows, start: float) -> Result:
     selected = Selected(given, work.origins, sink=work.output is not None)
     made: pa.Table | list[SinkRecord] | TypedTables
     if work.output is None:
-        source = _chains.source(job)
+        source = _chains.source(job.chain)
         triage = Triage(source.policy, job.retry)
         table = source.records(selected.source_records(source.headers), triage)
         made = table if source.cut else slim(table)
@@ -320,8 +325,8 @@ class _Chains:
     def sink(self, chain: bytes, output: Output) -> SinkChain:
         return self._get((chain, output), lambda: SinkChain(pickle.loads(chain), output))  # noqa: S301 - of a job
 
-    def source(self, job: Job) -> SourceChain:
-        return self._get((job.chain, None), lambda: SourceChain(pickle.loads(job.chain)))  # noqa: S301 - of a job
+    def source(self, chain: bytes) -> SourceChain:
+        return self._get((chain, None), lambda: SourceChain(pickle.loads(chain)))  # noqa: S301 - of a job
 
     def _get(self, key: tuple[bytes, Output | None], build: Callable[[], C]) -> C:
         found: C | None = self._kept.get(key)

@@ -66,12 +66,14 @@ class DirectedChain(ABC, Generic[R]):
 
     def _raw(self, topic: str, record: R) -> tuple[bytes | None, bytes | None, RawHeaders]:
         """Key, value and headers as the converters write them, or as they are."""
-        to_header = self._chain.headers.from_connect_header
         return (
             raw_bytes(partial(self._chain.key.from_connect, topic), record.key_schema, record.key),
             raw_bytes(partial(self._chain.value.from_connect, topic), record.value_schema, record.value),
-            tuple(
-                (each.key, raw_bytes(partial(to_header, topic, each.key), each.schema, each.value))
-                for each in record.headers
-            ),
+            self._raw_headers(topic, record),
+        )
+
+    def _raw_headers(self, topic: str, record: R) -> RawHeaders:
+        write = self._chain.headers.from_connect_header
+        return tuple(
+            (each.key, raw_bytes(partial(write, topic, each.key), each.schema, each.value)) for each in record.headers
         )

@@ -14,7 +14,19 @@ import pyarrow as pa
 
 from headgate.api import Converter, Form, FrameSinkTask, Header, Plugin, Schema, SinkRecord, SinkTask, TableSinkTask
 from headgate.model import ChainSpec
-from headgate.pipeline.batch import CONSUMED, Batch, consumed_name, interleaved, rows, table_schema, text_column
+from headgate.pipeline.batch import (
+    CONSUMED,
+    RAW_HEADERS,
+    Batch,
+    column_of,
+    consumed_name,
+    header_column,
+    interleaved,
+    joined,
+    rows,
+    table_schema,
+    text_column,
+)
 from headgate.pipeline.columns import reading
 from headgate.pipeline.columns.records_in_bulk import RecordsInBulk
 from headgate.pipeline.columns.refused_rows import RefusedRows
@@ -119,7 +131,7 @@ class SinkChain(DirectedChain[SinkRecord]):
 
     def typed(self, batch: Batch, triage: Triage) -> TypedTables:
         """The same with keys and values as they are: one table after the other."""
-        names = self.output.columns
+        names = self._typed_names
         made, rest, numbers = self._by_columns(batch, triage, lambda plan, *of: plan.typed(*of, names))
         if not self._chain.steps:  # then what nobody wants need not be readable
             wanted = {*_NAMED, *map(consumed_name, names)}
@@ -130,7 +142,15 @@ class SinkChain(DirectedChain[SinkRecord]):
         for count, table in tables_of(kept, names):
             made.append((pa.array(places[first : first + count], pa.int64()), table))
             first += count
+        if RAW_HEADERS in self.output.columns:
+            headers = joined(batch.column("headers"))
+            made = [(numbers, table.with_headers(headers.take(numbers))) for numbers, table in made]
         return in_order(made, triage.end)
+
+    @property
+    def _typed_names(self) -> list[str]:
+        """The columns but for those headers, which are of no use for anything else."""
+        return [name for name in self.output.columns if name != RAW_HEADERS]
 
     def _typed_row(self, record: SinkRecord) -> TypedRow:
         return attempt(Stage.VALUE_CONVERTER, type(self._chain.value), TypedRow.of, record, self.output.columns)
@@ -161,11 +181,21 @@ class SinkChain(DirectedChain[SinkRecord]):
         if self.output.kind is Kind.RECORDS:
             return self._stepped(records, triage, lambda record: record)
         if self.output.form is Form.TYPED:
-            rows = self._stepped(records, triage, self._typed_row)
-            return TypedTables([table for _, table in tables_of(rows, self.output.columns)])
+            return self._selected_typed(self._stepped(records, triage, self._typed_row))
         schema = table_schema(self.output.columns)
         get = [self._getter(name) for name in schema.names]
         return _table(self._stepped(records, triage, lambda record: [each(record) for each in get]), schema)
+
+    def _selected_typed(self, rows: Sequence[TypedRow]) -> TypedTables:
+        """With headers as the statement left them."""
+        made, first = [], 0
+        for count, table in tables_of(rows, self._typed_names):
+            if RAW_HEADERS in self.output.columns:
+                records = [row.record for row in rows[first : first + count]]
+                table = table.with_headers(header_column([self._raw_headers(each.topic, each) for each in records]))
+            made.append(table)
+            first += count
+        return TypedTables(made)
 
     def consumed(self, record: SinkRecord) -> ConsumedRecord:
         """What the record was made of; what the task made itself is written by the converters."""
@@ -310,7 +340,7 @@ class SinkChain(DirectedChain[SinkRecord]):
             kept, shown = self._careful(batch, shows, triage, numbers)
             ready = {name: column.take(pa.array(kept, pa.int64())) for name, column in ready.items()}
             numbers = [numbers[index] for index in kept]
-        columns = ready | {name: _array(texts, pa.string()) for name, texts in shown.items()}
+        columns = ready | {name: column_of(texts, pa.string()) for name, texts in shown.items()}
         return numbers, pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
     def _careful(
@@ -350,15 +380,8 @@ class SinkChain(DirectedChain[SinkRecord]):
 
 def _table(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.Table:
     columns = zip(*rows, strict=True) if rows else [()] * len(schema)
-    arrays = [_array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    arrays = [column_of(values, field.type) for values, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    try:
-        return pa.array(values, kind)
-    except UnicodeEncodeError:  # half a surrogate pair, which JSON can say and UTF-8 cannot: "?", as in Java
-        return pa.array([each and each.encode(errors="replace").decode() for each in values], kind)
 
 
 def _as_json() -> Callable[[Any, Schema | None], str]:

@@ -152,6 +152,7 @@ class Actor:
             StoreOffsetReader(lambda: self._ports.open_offsets(name, instance.config, to_change=False), name),
             lambda: self._loop.post(lambda: self._on_reconfigure(instance)),
             lambda error: self._loop.post(lambda: self._on_error(instance, error)),
+            self._ports.session,
             lambda: task_spec.cluster_config(instance.config, self._ports.config),
         )
         instance = ConnectorInstance(name, config, found, context)

@@ -29,6 +29,14 @@ class StoreOffsetReader:
 
 
 @dataclass(frozen=True, slots=True)
+class OffsetsContext:
+    """As much of `headgate.api.ConnectorContext` as a connector has that was not started."""
+
+    name: str
+    spark: Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
 class RuntimeConnectorContext:
     """Fits `headgate.api.SourceConnectorContext`."""
 
@@ -36,6 +44,7 @@ class RuntimeConnectorContext:
     offset_reader: StoreOffsetReader
     request_task_reconfiguration: Callable[[], None]
     raise_error: Callable[[Exception], None]
+    spark: Callable[[], Any]
     _cluster: Callable[[], Config]
 
     @property

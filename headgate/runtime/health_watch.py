@@ -1,4 +1,4 @@
-"""HealthWatch: looks at the tasks that run here, once a second, and lets the board tell what is new of them."""
+"""HealthWatch: looks at the tasks that run here, about once a second, and lets the board tell what is new of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from headgate.runtime import verdict
 from headgate.runtime.board import StatusBoard
 from headgate.runtime.worker import Worker
 
-EVERY_S: Final = 1.0
+_EVERY_S: Final = 1.0
+_SLOWEST_S: Final = 5.0
+_SHARE: Final = 200
+"""To look at very many tasks takes long: it may be one part of so many of the time, if that is often enough."""
 
 
 @dataclass(eq=False)
@@ -23,12 +26,18 @@ class HealthWatch:
     _worker: Worker
     _board: StatusBoard
     _now_ms: Callable[[], int] = lambda: round(time.time() * 1000)
+    _clock: Callable[[], float] = time.monotonic
     here: Mapping[TaskId, Health] = field(default_factory=dict)
     """How the tasks of this worker fared a moment ago, with figures. It is replaced, never changed."""
     _told: dict[TaskId, tuple[Health, int]] = field(default_factory=dict)
 
-    def look(self) -> None:
-        now = self._now_ms()
+    def look(self) -> float:
+        """And after how many seconds to look again."""
+        began = self._clock()
+        self._look(self._now_ms())
+        return min(max(_EVERY_S, _SHARE * (self._clock() - began)), _SLOWEST_S)
+
+    def _look(self, now: int) -> None:
         seen = {
             task: verdict.of_task(self.here.get(task), state, _discreet(facts), now)
             for task, facts in self._worker.facts().items()

@@ -47,7 +47,7 @@ from headgate.runtime.errors import (
     PluginNotFound,
     StatusNotFound,
 )
-from headgate.runtime.health_watch import EVERY_S, HealthWatch
+from headgate.runtime.health_watch import HealthWatch
 from headgate.runtime.herder_ports import HerderPorts
 from headgate.runtime.loop import HerderLoop
 from headgate.runtime.offset_changes import OffsetChanges
@@ -60,6 +60,7 @@ log = logging.getLogger(__name__)
 
 _KAFKA_AWAY: Final = Backoff(5.0, 2.0, 60.0)
 _KAFKA_THERE_S: Final = 10.0
+_WATCH_AGAIN_S: Final = 1.0
 _ASKING: Final = "asking whether Kafka is there"
 
 
@@ -94,7 +95,9 @@ class Herder(HerderLoop, ABC):
         self._validator = Validator(
             self.plugins, self.config.raw, ports.secrets, check, ports.try_step, self.config.sandbox
         )
-        self._changes = OffsetChanges(self.config, self.plugins, ports.open_offsets, ports.groups, ports.secrets)
+        self._changes = OffsetChanges(
+            self.config, self.plugins, ports.open_offsets, ports.groups, ports.secrets, ports.session
+        )
         self._cluster_id = ports.cluster_id
         self._topics: dict[str, dict[str, None]] = {}
 
@@ -105,11 +108,12 @@ class Herder(HerderLoop, ABC):
         self.post(self._watch)
 
     def _watch(self) -> None:
+        again = _WATCH_AGAIN_S
         try:
-            self.watch.look()
+            again = self.watch.look()
         except Exception:
             log.exception("The tasks could not be looked at")
-        self.later(EVERY_S, self._watch)
+        self.later(again, self._watch)
 
     def _begin(self) -> None:
         self.ready = True

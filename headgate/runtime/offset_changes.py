@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -19,7 +19,9 @@ from headgate.runtime.config.overrides import Client
 from headgate.runtime.config.secrets import Secrets
 from headgate.runtime.config.worker_config import WorkerConfig
 from headgate.runtime.connector import in_thread
+from headgate.runtime.context import OffsetsContext
 from headgate.runtime.errors import OffsetsError, PluginNotFound
+from headgate.runtime.herder_ports import no_session
 from headgate.runtime.plugins import Found, Plugins
 from headgate.runtime.ports import GroupNotEmpty, GroupOffsets, OpenOffsets
 from headgate.runtime.view import ConnectorView
@@ -36,6 +38,7 @@ class OffsetChanges:
     _open: OpenOffsets
     _groups: GroupOffsets
     _secrets: Secrets = field(default_factory=Secrets)
+    _session: Callable[[], Any] = no_session
 
     async def read(self, connector: ConnectorView) -> list[tuple[Partition, Offset]]:
         """Also of a connector whose class is not installed. Raises OffsetsLost, which has what is left of them."""
@@ -103,6 +106,7 @@ class OffsetChanges:
                 reaches.require(connector.config, self._plugins, self._config.sandbox)
                 plugin = found.connector()
                 assert isinstance(plugin, SourceConnector | SinkConnector)
+                plugin.context = OffsetsContext(connector.name, self._session)  # type: ignore[assignment]
                 return bool(plugin.alter_offsets(dict(connector.config), changes))
             except Exception as error:
                 log.warning("Connector refused to have its offsets changed", exc_info=True)

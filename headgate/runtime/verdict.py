@@ -88,21 +88,24 @@ def cause(trace: str) -> str:
 
 
 def _judge(state: State, facts: TaskFacts, now_ms: int) -> tuple[Verdict, str | None]:
-    where = f"in {facts.doing} since {at(facts.doing_since_ms)}"
     if facts.asked_ms is not None and now_ms - facts.asked_ms >= IGNORES_MS:
-        return Verdict.STALLED, f"asked at {at(facts.asked_ms)} to pause or to stop, and still {where}"
+        return Verdict.STALLED, f"asked at {at(facts.asked_ms)} to pause or to stop, and still {_where(facts)}"
     if facts.trouble is not None:
         return Verdict.RETRYING, facts.trouble
     if state is not State.RUNNING:
-        return Verdict.STARTING, where
+        return Verdict.STARTING, _where(facts)
     last = max(facts.last_progress_ms or 0, facts.under_way_since_ms or 0)
     if facts.under_way_since_ms is not None and now_ms - last >= STUCK_MS:
-        return Verdict.STALLED, f"records are under way and none was done since {at(last)}: {where}"
+        return Verdict.STALLED, f"records are under way and none was done since {at(last)}: {_where(facts)}"
     if facts.last_progress_ms is not None and now_ms - facts.last_progress_ms < RECENT_MS:
         return Verdict.OK, None
     if facts.under_way_since_ms is not None:
-        return Verdict.OK, where
-    return Verdict.IDLE, where if now_ms - facts.doing_since_ms >= _NAMED_MS else None
+        return Verdict.OK, _where(facts)
+    return Verdict.IDLE, _where(facts) if now_ms - facts.doing_since_ms >= _NAMED_MS else None
+
+
+def _where(facts: TaskFacts) -> str:
+    return f"in {facts.doing} since {at(facts.doing_since_ms)}"
 
 
 def at(ms: int) -> str:

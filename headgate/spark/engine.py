@@ -19,9 +19,10 @@ from headgate.model import TaskId, TaskSpec
 from headgate.pipeline.blob import Packed
 from headgate.pipeline.shelf import Shelf
 from headgate.sandbox import Sandbox
+from headgate.spark.frames import FrameSender
 from headgate.spark.ranges import FramedRanges, RangeFrames, ResidentRanges
 from headgate.spark.residents import Residents
-from headgate.spark.session import Session
+from headgate.spark.session import Session, label
 from headgate.spark.settings import on_this_machine, settings_of, ui_host
 from headgate.spark.statements import SparkStatements, problems
 
@@ -125,8 +126,17 @@ class SparkEngine:
             log.info("A backlog will be read by the consumer alone: %s", error)
             return None
 
+    def frame_sender(self, spec: TaskSpec, chain: bytes) -> FrameSender:
+        """Has executors send the frames of a source."""
+        return FrameSender(spec, chain, self._session)
+
     def frame(self, table: pa.Table) -> DataFrame:
         return self._session.session().createDataFrame(table)
+
+    def session_for(self, task: TaskId) -> SparkSession:
+        session = self._session.session()
+        label(session.sparkContext, str(task), task.connector)
+        return session
 
     def explain(self, error: Exception) -> Exception:
         return self._session.explain(error)

@@ -19,8 +19,10 @@ from headgate.tasks.source.offsets import OffsetsFor
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from headgate.api.task import SourceFrame
     from headgate.model import ChainSpec
     from headgate.pipeline.blob import Job, Packed
+    from headgate.pipeline.frame_report import FrameReport
     from headgate.pipeline.shelf import Shelf
     from headgate.pipeline.sink_chain import Output, SinkChain
     from headgate.producer.errors import ProducerError
@@ -86,6 +88,17 @@ class RangeReader(Protocol):
     def close(self) -> None: ...
 
 
+class FrameSender(Protocol):
+    """Has executors send the frames of one source task to Kafka."""
+
+    def send(self, frame: SourceFrame) -> Future[FrameReport]:
+        """One at a time. Fails with EngineUnavailable: then it may be asked again, and some may be sent twice; or with
+        what Spark says of the frame."""
+
+    def close(self) -> None:
+        """Nobody waits for what is under way."""
+
+
 class Engine(Protocol):
     """Runs the pipeline. May be used from any thread."""
 
@@ -114,11 +127,18 @@ class Engine(Protocol):
         """`chain` is the packed one that `sink` was built of; `frames`: the task takes them. None: only the task's
         consumer can read."""
 
+    def frame_sender(self, spec: TaskSpec, chain: bytes) -> FrameSender:
+        """`chain` is the packed one of a source without statements."""
+
     def frame(self, table: pa.Table) -> Any:
         """A DataFrame."""
 
+    def session_for(self, task: TaskId) -> Any:
+        """The SparkSession, for a plugin; waits for it. Jobs of the calling thread are the task's from now on."""
+
     def explain(self, error: Exception) -> Exception:
-        """What an exception of somebody who used a frame really means: EngineUnavailable, or what it says."""
+        """What an exception of somebody who used a frame or the session really means: EngineUnavailable, or what it
+        says."""
 
 
 # --- Kafka ------------------------------------------------------------------------------------------------------------
@@ -233,6 +253,10 @@ class Sender(Protocol):
 
     def flush(self, seconds: float) -> bool:
         """Waits until Kafka has everything that it takes; False when it has not within this time."""
+
+    def rest(self) -> None:
+        """There will be nothing to send for a while: unless something is unanswered, it holds no connection until
+        then."""
 
     def trouble(self, since: float) -> str | None:
         """What its brokers were last complained about after that moment of the monotonic clock. From any thread."""

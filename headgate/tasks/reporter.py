@@ -57,13 +57,8 @@ class Reporter:
 
     def failed(self, failure: Failure) -> Future[None]:
         """A record ended in failure. Done when its dead letter, if there is to be one, is in Kafka."""
-        policy, metrics = self.policy, self._metrics
-        with self._lock:
-            metrics.failures += 1
-            metrics.errors += 1
-            metrics.skipped += policy.tolerant
-            metrics.last_error_ms = int(time.time() * 1000)
-            metrics.logged += policy.log
+        policy = self.policy
+        self.count(1)
         if policy.log:
             _write(failure.report(self._task, policy.log_records), "".join(failure.trace))
         if self._letters is not None:
@@ -71,6 +66,16 @@ class Reporter:
         done: Future[None] = Future()
         done.set_result(None)
         return done
+
+    def count(self, records: int) -> None:
+        """So many records ended in failure, and nobody else is told."""
+        policy, metrics = self.policy, self._metrics
+        with self._lock:
+            metrics.failures += records
+            metrics.errors += records
+            metrics.skipped += records if policy.tolerant else 0
+            metrics.last_error_ms = int(time.time() * 1000)
+            metrics.logged += records if policy.log else 0
 
     def flush(self, seconds: float) -> bool:
         """Waits for the dead letters; False when Kafka has not answered for all of them within this time."""

@@ -1,4 +1,4 @@
-"""How a task waits, for the engine or for time to pass, and yet hears at once when it shall end."""
+"""How a task waits, for the engine or for time to pass, and yet hears soon when it shall end."""
 
 from __future__ import annotations
 
@@ -16,8 +16,16 @@ from headgate.tasks.ports import Clock, Engine
 T = TypeVar("T")
 
 _LOOK_S: Final = 0.5
+_WAITS: Final = ((30.0, 2.0), (5.0, 1.0), (0.0, 0.5))
+"""Many connectors that look often keep a worker busy, though none of them has anything to do."""
 _SHORT: Final = (errno.EMFILE, errno.ENFILE)
 _IN_WORDS: Final = os.strerror(errno.EMFILE)
+
+
+def patience(quiet: float) -> float:
+    """How many seconds to wait for records at a time, after so many without any: they are heard at once, only a stop
+    is not."""
+    return next(wait for since, wait in _WAITS if quiet >= since)
 
 
 def result_of(future: Future[T], control: Control, meanwhile: Callable[[], None] | None = None) -> T:

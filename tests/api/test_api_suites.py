@@ -18,11 +18,13 @@ from headgate.api import (
     Form,
     Key,
     RetriableError,
+    RowsFrom,
     SinkConnector,
     SinkRecord,
     SinkTask,
     SourceConnector,
     SourceRecord,
+    SourceTable,
     SourceTask,
     TableSinkTask,
     Task,
@@ -115,6 +117,25 @@ class TestRetriableErrors(TestRecordsFromSeveralTasks):
     connector = FlakyConnector
 
 
+class Placed(NumbersTask):
+    def poll(self) -> SourceTable | None:  # type: ignore[override]
+        records = super().poll()
+        if not records:
+            return None
+        places = [RowsFrom(end, {"share": self.share}, each.source_offset or {}) for end, each in enumerate(records, 1)]
+        return SourceTable(topic="t", table=pa.table({"value": [each.value for each in records]}), places=places)
+
+
+class PlacedConnector(NumbersConnector):
+    """Gives tables of which each row has its own place."""
+
+    task_class = Placed
+
+
+class TestTablesWithPlaces(TestRecordsFromSeveralTasks):
+    connector = PlacedConnector
+
+
 class WithoutOffsets(NumbersTask):
     def record(self, n: int) -> SourceRecord:
         return SourceRecord(topic="t", value=n)
@@ -131,6 +152,11 @@ class Losing(NumbersTask):
 
 
 class Forgetful(NumbersTask):
+    def first(self, stored: int) -> int:
+        return 0
+
+
+class PlacedAndForgetful(Placed):
     def first(self, stored: int) -> int:
         return 0
 
@@ -205,6 +231,7 @@ BAD_SOURCES = [
     (GO_ON, variant("Bad", task_class=Doubling)),
     (GO_ON, variant("Bad", task_class=Losing)),
     (GO_ON, variant("Bad", task_class=Forgetful)),
+    (GO_ON, variant("Bad", task_class=PlacedAndForgetful)),
     ("test_poll_returns_soon_after_a_stop_is_requested", variant("Bad", task_class=Deaf)),
     ("test_altering_offsets_accepts_what_the_tasks_commit", variant("Bad", alter_offsets=answers_none)),
     ("test_altering_offsets_accepts_what_the_tasks_commit", variant("Bad", alter_offsets=refuses)),

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from inputs import OBJECTS, ORDERS_IN_AVRO, ORDERS_IN_JSON, TEXTS, Input, Inputs
+from inputs import OBJECTS, ORDERS_IN_AVRO, ORDERS_IN_JSON, SALES, TEXTS, Input, Inputs
 from orders import ORDER, order
 from plot import Bar, drawn
 from registry import Registry
+from sales import SALE, sale
 from side import APACHE, HEADGATE
-from table import Line
+from table import BESIDE_OTHERS, Line
 from topics import Topics
 from turn import Quantity
 from workloads import WORKLOADS
@@ -99,6 +100,10 @@ def test_the_page_names_every_workload() -> None:
     assert told == list(WORKLOADS)
 
 
+def test_the_page_names_every_row_beside_others() -> None:
+    assert [name for name in BESIDE_OTHERS if f"| `{name}`, by name only |" not in _PAGE.read_text()] == []
+
+
 # --- what they read ---------------------------------------------------------------------------------------------------
 
 
@@ -134,6 +139,14 @@ def test_orders_can_be_read_again(kind: Input, size: int, registry: Registry) ->
     record = kind.records(size, registry.url)
     for number in range(13):
         assert converter.to_connect("t", record(number)) == (ORDER, order(number, size))
+
+
+@pytest.mark.parametrize("size", [100, 1000])
+def test_sales_are_what_the_converter_writes(size: int) -> None:
+    converter, record = JsonConverter(), SALES.records(size, "")
+    converter.configure({}, is_key=False)
+    for number in (0, 1, 4, 999_999):
+        assert record(number) == converter.from_connect("t", SALE, sale(number, size))
 
 
 @pytest.mark.parametrize("size", [1000, 10_000])

@@ -195,12 +195,12 @@ def test_a_failing_disk_fails_the_flush(tmp_path: Path, start: Start, monkeypatc
 
 
 def test_lines_are_written_fast_enough(tmp_path: Path, start: Start) -> None:
-    """Some 3M lines/s are usual; the limit only catches work per line in Python."""
+    """Some 3M lines a second of processor time are usual; the limit only catches work per line in Python."""
     task, batch = start(tmp_path / "f"), table(*["x" * 106] * 50_000)
-    begin = time.perf_counter()
+    begin = time.thread_time()
     for _ in range(4):
         task.put(batch)
-    assert 200_000 / (time.perf_counter() - begin) > 300_000
+    assert 200_000 / (time.thread_time() - begin) > 300_000
 
 
 def test_each_task_gets_the_connector_s_configuration() -> None:

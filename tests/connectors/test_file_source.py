@@ -220,16 +220,16 @@ def test_a_very_long_line_takes_time_and_memory_in_proportion(tmp_path: Path, st
 
 
 def test_lines_are_read_fast_enough(tmp_path: Path, start: Start) -> None:
-    """Some 3M lines/s are usual; the limit only catches work per line in Python."""
+    """Some 3M lines a second of processor time are usual; the limit only catches work per line in Python."""
     file = tmp_path / "f"
     file.write_bytes((b"x" * 106 + b"\n") * 200_000)
     task, found = start(file), 0
-    begin = time.perf_counter()
+    begin = time.thread_time()
     while found < 200_000:
         table = task.poll()
         assert table is not None
         found += table.table.num_rows
-    assert found / (time.perf_counter() - begin) > 300_000
+    assert found / (time.thread_time() - begin) > 300_000
 
 
 # --- following --------------------------------------------------------------------------------------------------------

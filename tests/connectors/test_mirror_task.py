@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Native
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from headgate.api import ConnectError, SourceRecord, SourceTable, SourceTask, TopicPartition, schema
+from headgate.api import ConnectError, SourceFrame, SourceRecord, SourceTable, SourceTask, TopicPartition, schema
 from headgate.api.testing import MemoryOffsets, MemorySourceTaskContext, SourceConnectorSuite
 from headgate.connectors import Mirror
 from headgate.connectors.mirror.positions import written
@@ -100,6 +100,7 @@ def polled(task: SourceTask) -> Sequence[SourceRecord] | SourceTable:
     while True:
         found = task.poll()
         if found is not None:
+            assert not isinstance(found, SourceFrame)
             return found
         assert time.monotonic() < deadline, "nothing came"
 

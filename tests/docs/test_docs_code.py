@@ -163,9 +163,11 @@ def test_every_dependency_has_its_line() -> None:
     assert sorted(first_column(section(page, "At run time"))) == sorted(map(_name, project["dependencies"]))
     dev = project["optional-dependencies"]["dev"]
     assert sorted(first_column(section(page, "For development"))) == sorted(map(_name, dev))
-    registry = project["optional-dependencies"]["registry"]
-    assert sorted(first_column(section(page, "With the extra `registry`"))) == sorted(map(_name, registry))
-    assert list(project["optional-dependencies"]) == ["registry", "dev"]
+    extras = ("registry", "iceberg")
+    for extra in extras:
+        needed = project["optional-dependencies"][extra]
+        assert sorted(first_column(section(page, f"With the extra `{extra}`"))) == sorted(map(_name, needed))
+    assert list(project["optional-dependencies"]) == [*extras, "dev"]
 
 
 def test_every_jar_has_its_line() -> None:

@@ -37,7 +37,7 @@ FILE = {
     "offset.flush.interval.ms": "2000",
     "offset.flush.timout.ms": "5000",
 }
-JDBC = {"connector.class": "io.confluent.connect.jdbc.JdbcSinkConnector", "topics": "orders"}
+GCS = {"connector.class": "io.confluent.connect.gcs.GcsSinkConnector", "topics": "orders"}
 LAST = StatusFinding(State.UNASSIGNED, "localhost:8083")
 
 
@@ -50,7 +50,7 @@ def _connector(name: str, connector_class: str, kind: ConnectorType, offsets: Of
 def test_the_report_is_what_would_be_printed() -> None:
     plugins = Plugins.discover()
     worker = check_worker(FILE, plugins)
-    lacking = ConnectorCheck(plugins, worker).check(JDBC)
+    lacking = ConnectorCheck(plugins, worker).check(GCS)
     sink, source = ConnectorType.SINK, ConnectorType.SOURCE
     sample = next(block for block in blocks(PAGE, "") if block.startswith("connect-distributed.properties"))
     cluster = sample.partition("(cluster ")[2].partition(")")[0]
@@ -75,7 +75,7 @@ def test_the_report_is_what_would_be_printed() -> None:
                 OffsetsFinding("connect-lines-out", 1),
             ),
             replace(
-                _connector("orders", JDBC["connector.class"], lacking.type, OffsetsFinding("connect-orders", 0)),
+                _connector("orders", GCS["connector.class"], lacking.type, OffsetsFinding("connect-orders", 0)),
                 problems=lacking.problems,
             ),
         ),

@@ -151,7 +151,7 @@ def test_headgate_gets_on_the_path_by_what_the_page_says() -> None:
 
 def test_the_targets_of_make_exist() -> None:
     targets = {command[1] for command in SHELL if command[0] == "make"}
-    assert targets == {"setup", "quickstart", "cluster", "test"}
+    assert targets == {"setup", "quickstart", "cluster", "lake", "test"}
     makefile = ROOT / "Makefile"
     assert makefile.is_file(), "README shows make, but there is no Makefile"
     for target in targets:

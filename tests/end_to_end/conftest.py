@@ -7,22 +7,36 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Producer
 from dead_letters_support import Dead
+from delta_support import delta_settings
 from exactly_once_support import Bench
 from harness import WATCHED, Client, worker_settings
+from iceberg_support import iceberg_settings
 from proxy import Proxy
 
 from headgate.cli.assembly import StandaloneWorker
 from headgate.dev.broker import Broker
+from headgate.dev.postgres import Postgres
 from headgate.dev.server_config import BrokerListener
+from headgate.jars.jars import JDBC_DRIVERS, fetch
 
 
 @pytest.fixture(scope="session")
 def worker(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneWorker]:
-    running = StandaloneWorker({**worker_settings(broker, tmp_path_factory.mktemp("worker")), **WATCHED})
+    folder = tmp_path_factory.mktemp("worker")
+    settings = {**worker_settings(broker, folder), **WATCHED, **delta_settings(), **iceberg_settings(folder)}
+    jars = [settings["spark.jars"], *map(str, fetch(JDBC_DRIVERS))]
+    running = StandaloneWorker({**settings, "spark.jars": ",".join(jars)})
     running.start()
     running.engine.session()  # which may take long on a busy machine, and is not what is tested
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL for all tests that do not stop it."""
+    with Postgres() as running:
+        yield running
 
 
 @pytest.fixture

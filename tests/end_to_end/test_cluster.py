@@ -6,115 +6,85 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyspark
 import pytest
-from harness import await_, lines, sink_config, source_config, worker_settings
+from harness import STRING, await_, lines, sink_config, source_config, worker_settings
+from mirror_support import partitions, seen
+from spark_cluster_support import SparkCluster, ended, spark_cluster
 
 from headgate.dev.broker import Broker
-from headgate.dev.ports import pick_free
 
-HOME = Path(pyspark.__file__).parent
-SECRET = {
-    "spark.authenticate": "true",
-    "spark.authenticate.secret": "known to all of the cluster",
-    "spark.network.crypto.enabled": "true",
-}
 pytestmark = pytest.mark.spark
-
-
-@contextmanager
-def ended(process: subprocess.Popen[bytes], seconds: float) -> Iterator[subprocess.Popen[bytes]]:
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(seconds)
-
-
-@dataclass(frozen=True)
-class SparkCluster:
-    url: str
-    workers: list[subprocess.Popen[bytes]]
-
-    def executors(self) -> list[int]:
-        """Processes that the Spark workers have started."""
-        found = []
-        for worker in self.workers:
-            listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(worker.pid)], capture_output=True, text=True)
-            found += [int(pid) for pid in listed.stdout.split()]
-        return found
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
-    """A standalone master and two workers, processes of their own."""
-    folder = tmp_path_factory.mktemp("spark")
-    options = " ".join(f"'-D{key}={value}'" for key, value in SECRET.items())
-    environment = {
-        **os.environ,
-        "SPARK_SCALA_VERSION": "2.13",
-        "SPARK_HOME": str(HOME),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_MASTER_OPTS": options,
-        "SPARK_WORKER_OPTS": options,
+    with spark_cluster(tmp_path_factory.mktemp("spark")) as started:
+        yield started
+
+
+@dataclass(frozen=True)
+class Running:
+    """A worker on that cluster, with connectors from a file to a file, and from a folder to a topic."""
+
+    source: Path
+    out: Path
+    folder: Path
+    waits: Path
+    """While it exists, records of the folder that say "waiting" wait."""
+    topic: str
+    """Of the folder."""
+
+
+@pytest.fixture(scope="module")
+def running(cluster: SparkCluster, broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """With the first line gone through."""
+    home = tmp_path_factory.mktemp("cluster")
+    topic = home.name
+    made = Running(home / "in.txt", home / "out.txt", home / "files", home / "waits", f"{topic}-files")
+    made.folder.mkdir()
+    made.source.write_text("0\n")
+    # Transforms from plugin.path, so that the executors have to import them too.
+    fails = {"transforms": "f", "transforms.f.type": "FailingTransform"}
+    waits = {"transforms": "w", "transforms.w.type": "GatedTransform", "transforms.w.while": str(made.waits)}
+    files = {
+        "connector.class": "headgate.SparkSource",
+        "path": str(made.folder),
+        "topic": made.topic,
+        "settle.ms": "0",
+        "executors.produce": "always",
+        "value.converter": STRING,
+        **waits,
     }
-    (port,) = pick_free(1)
-    url = f"spark://127.0.0.1:{port}"
-    place = ["--host", "127.0.0.1", "--webui-port", "0"]
-
-    def start(name: str, ready: str, *arguments: str) -> subprocess.Popen[bytes]:
-        log = folder / f"{name}.log"
-        with log.open("wb") as output:
-            command = [str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{arguments[0]}", *arguments[1:]]
-            process = subprocess.Popen(command, env=environment, cwd=folder, stdout=output, stderr=subprocess.STDOUT)
-        opened.enter_context(ended(process, 20))
-        await_(lambda: ready in log.read_text(), f"{name} ready", 60)
-        return process
-
-    with ExitStack() as opened:
-        start("master", "New state: ALIVE", "master.Master", *place, "--port", str(port))
-        size = ["--cores", "2", "--memory", "1g", "--work-dir", str(folder / "work")]
-        workers = [
-            start(f"worker-{each}", "Successfully registered", "worker.Worker", *place, *size, url) for each in (1, 2)
-        ]
-        yield SparkCluster(url, workers)
-
-
-@pytest.fixture
-def running(
-    cluster: SparkCluster, broker: Broker, tmp_path: Path, unique: Callable[[str], str]
-) -> Iterator[tuple[Path, Path]]:
-    """A worker on that cluster, with connectors from a file to a file: these, with the first line gone through."""
-    topic = unique("topic")
-    settings = worker_settings(broker, tmp_path)
-    settings |= {"spark.master": cluster.url, "spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1"}
-    settings |= SECRET
-    file = tmp_path / "worker.properties"
-    file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-    source, out = tmp_path / "in.txt", tmp_path / "out.txt"
-    source.write_text("0\n")
-    # A transform from plugin.path, so that the executors have to import it too.
-    step = {"transforms": "f", "transforms.f.type": "FailingTransform"}
-    for name, config in (("in", source_config(source, topic, **step)), ("out", sink_config(out, topic))):
-        text = "".join(f"{key}={value}\n" for key, value in {"name": f"{topic}-{name}", **config}.items())
-        (tmp_path / name).write_text(text)
-    with (tmp_path / "log").open("wb") as log:
-        command = [str(Path(sys.executable).parent / "headgate"), "standalone", str(file), "in", "out"]
-        worker = subprocess.Popen(command, cwd=tmp_path, stdout=log, stderr=subprocess.STDOUT)
+    connectors = {
+        "in": source_config(made.source, topic, **fails),
+        "out": sink_config(made.out, topic),
+        "files": files,
+    }
+    write(home / "worker.properties", {**worker_settings(broker, home), **cluster.settings})
+    for name, config in connectors.items():
+        write(home / f"{name}.properties", {"name": f"{topic}-{name}", **config})
+    with (home / "log").open("wb") as log:
+        given = [f"{name}.properties" for name in ("worker", *connectors)]
+        command = [str(Path(sys.executable).parent / "headgate"), "standalone", *given]
+        worker = subprocess.Popen(command, cwd=home, stdout=log, stderr=subprocess.STDOUT)
     with ended(worker, 30):
-        await_(lambda: lines(out) == ["0"], "the first line", 90)
-        assert f"is ready on {cluster.url}" in (tmp_path / "log").read_text()
-        yield source, out
+        await_(lambda: lines(made.out) == ["0"], "the first line", 90)
+        assert f"is ready on {cluster.url}" in (home / "log").read_text()
+        yield made
 
 
-def test_executors_that_are_killed_under_load_cost_no_record(cluster: SparkCluster, running: tuple[Path, Path]) -> None:
+def write(path: Path, settings: Mapping[str, str]) -> None:
+    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+
+
+def test_executors_that_are_killed_under_load_cost_no_record(cluster: SparkCluster, running: Running) -> None:
     """Residents of both executors die with them, one after the other."""
-    source, out = running
+    source, out = running.source, running.out
     count = 40_000
     killed: set[int] = set()
     with source.open("a") as file:
@@ -129,3 +99,33 @@ def test_executors_that_are_killed_under_load_cost_no_record(cluster: SparkClust
     await_(lambda: len(lines(out)) >= count, "all lines", 120)
     assert lines(out) == [str(number) for number in range(count)]
     assert len(killed) == 3
+
+
+def test_files_that_executors_send_lose_no_record_when_these_are_killed(
+    cluster: SparkCluster, running: Running, broker: Broker
+) -> None:
+    def arrived() -> Counter[str]:
+        known = partitions(broker.bootstrap, running.topic)
+        return (
+            Counter((each.value or b"").decode() for each in seen(broker.bootstrap, running.topic))
+            if known
+            else Counter()
+        )
+
+    def put(name: str, *texts: str) -> Counter[str]:
+        """Eight files; what is in them."""
+        for number in range(8):
+            (running.folder / f".{name}{number}").write_text("".join(f"{text}\n" for text in texts))
+            (running.folder / f".{name}{number}").rename(running.folder / f"{name}{number}")
+        return Counter(texts * 8)
+
+    first = put("a", *(f"a {number}" for number in range(1000)))
+    await_(lambda: arrived() == first, "each record once", 90)
+    running.waits.touch()
+    more = put("b", *(f"b {number}" for number in range(1000))) + put("c", "waiting")
+    await_(
+        lambda: running.waits.with_suffix(".waits").exists() and "b 0" in arrived(), "a wait behind some records", 90
+    )
+    assert cluster.kill_executors()
+    running.waits.unlink()
+    await_(lambda: arrived() >= first + more, "all records", 120)

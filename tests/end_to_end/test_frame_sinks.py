@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 from dead_letters_support import Dead, committed, header, metric, send, send_backlog
@@ -130,6 +131,24 @@ def test_without_tolerance_the_task_fails_by_the_records_place(
     assert f"{{topic='{topic}', partition=0, offset=1}}" in trace
     assert dead.one().value() == b"{"
     assert committed(client, name) == 0
+
+
+def test_typed_frames_have_the_columns_of_the_records_and_end_where_these_change(
+    client: Client, dead: Dead, producer: Producer, name: str, topic: str, tmp_path: Path
+) -> None:
+    whole, half = b'{"n":1,"tags":["a"],"in":{"x":null}}', b'{"n":1.5}'
+    send(producer, topic, whole, b"{", whole, half)
+    client.create(name, frame_sink(topic, tmp_path, **TOLERANT, **dead.config) | {"connector.class": "TypedFrameSink"})
+    await_(lambda: committed(client, name) == 4, "the commit")
+    tables = [pq.read_table(done.parent) for done in tmp_path.glob("*/_SUCCESS")]
+    rows = sorted((row for table in tables for row in table.to_pylist()), key=lambda row: row["offset"])
+    assert rows == [
+        {"offset": 0, "n": 1, "tags": ["a"], "in": {"x": None}},
+        {"offset": 2, "n": 1, "tags": ["a"], "in": {"x": None}},
+        {"offset": 3, "n": 1.5},
+    ]
+    assert {str(table.schema.field("n").type) for table in tables} == {"int64", "double"}
+    assert dead.one().value() == b"{"
 
 
 @pytest.mark.parametrize("tolerant", [True, False])

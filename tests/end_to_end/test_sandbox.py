@@ -253,7 +253,7 @@ def test_tables_that_the_worker_file_names_may_be_looked_up(worker: StandaloneWo
     session.createDataFrame([("a",)], "key STRING").createOrReplaceTempView("records")
     (tmp_path / "names.txt").write_text("a\nb\n")
     text = f"SELECT n.value FROM records JOIN text.`{tmp_path}/names.txt` AS n ON n.value = key"
-    with pytest.raises(ConnectError, match=r"names.txt cannot be read: only records can, .* headgate.tables"):
+    with pytest.raises(ConnectError, match=r"names.txt cannot be used: only records can, .* headgate.tables"):
         check_text(session, text, Sandbox())
     for sandbox in (Sandbox.of({"headgate.tables": f"text.`{tmp_path}/names.txt`"}), Sandbox(mode="open")):
         check_text(session, text, sandbox)

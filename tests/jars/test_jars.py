@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from headgate.jars import pins
-from headgate.jars.jars import KAFKA_BROKER, SPARK_KAFKA, FetchFailed, JarSet, cache_folder, fetch
+from headgate.jars.jars import DELTA, JDBC_DRIVERS, KAFKA_BROKER, SPARK_KAFKA, FetchFailed, JarSet, cache_folder, fetch
 from headgate.jars.lock import FileLock
 
 pytestmark = pytest.mark.process
 
+OURS = (KAFKA_BROKER, SPARK_KAFKA, JDBC_DRIVERS, DELTA)
 TWO = JarSet("two", ("org.example:one:1.0", "org.example:two:2.0"), transitive=False)
 NAMES = ["one-1.0.jar", "two-2.0.jar"]
 
@@ -236,13 +237,13 @@ def test_what_ivy_kept_is_compared_too(tmp_path: Path, pinned: JarSet) -> None:
 def test_the_pins_are_of_the_versions_that_are_fetched() -> None:
     listed = list(pins.read(pins.OURS))
     assert listed == sorted(listed)
-    assert {KAFKA_BROKER.pins, SPARK_KAFKA.pins} == {pins.OURS}
-    assert {*KAFKA_BROKER.coordinates, *SPARK_KAFKA.coordinates} <= set(listed), "make pins"
-    assert len(listed) == KAFKA_BROKER.expected + SPARK_KAFKA.expected
+    assert {each.pins for each in OURS} == {pins.OURS}
+    assert {name for each in OURS for name in each.coordinates} <= set(listed), "make pins"
+    assert len(listed) == sum(each.expected for each in OURS)
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("jar_set", [KAFKA_BROKER, SPARK_KAFKA], ids=lambda jar_set: jar_set.name)
+@pytest.mark.parametrize("jar_set", OURS, ids=lambda jar_set: jar_set.name)
 def test_the_real_sets_are_complete(jar_set: JarSet) -> None:
     jars = fetch(jar_set)
     assert len(jars) == jar_set.expected

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +16,7 @@ from headgate.api import ConnectError
 from headgate.dev.broker import Broker
 from headgate.kafka.native import delivery as deliveries
 from headgate.kafka.native.calls import Message
-from headgate.kafka.native.delivery import Delivery, Refused
+from headgate.kafka.native.delivery import Delivery, DeliveryFailed, Refused
 from headgate.pipeline.batch import PRODUCED
 from headgate.tasks.source.refusals import RecordRefused
 
@@ -55,6 +57,11 @@ def delivery(broker: Broker) -> Iterator[Callable[..., Delivery]]:
     yield make
     for each in made:
         each.close()
+
+
+def _threads() -> int:
+    """Of this process, librdkafka's among them."""
+    return len(os.listdir("/proc/self/task"))
 
 
 def _table(topic: str, rows: list[dict[str, Any]]) -> pa.Table:
@@ -237,6 +244,38 @@ def test_a_topic_that_takes_little_is_never_sent_too_much_and_gets_everything_in
     assert sender.flush(30)
     assert returned == []
     assert [int(message.value()) for message in _read(broker, small, 400)] == list(range(400))
+
+
+def test_a_client_that_rests_has_no_thread_and_no_socket_until_something_is_sent(
+    broker: Broker, topic: str, delivery: Callable[..., Delivery]
+) -> None:
+    sender = delivery()
+    sender.send(_table(topic, [{"value": b"1", "partition": 0}]))
+    assert sender.flush(10)
+    assert sender._traced.figures().connections > 0
+    before = _threads()
+    sender.rest()
+    assert _threads() < before
+    assert (sender.unanswered, sender.flush(1), sender._traced.figures().connections) == (0, True, 0)
+    sender.rest()
+    sender.send(_table(topic, [{"value": b"2", "partition": 0}]))
+    assert sender.flush(10)
+    assert sender.count == 2
+    assert [message.value() for message in _read(broker, topic, 2)] == [b"1", b"2"]
+
+
+def test_a_client_with_something_unanswered_does_not_rest(unused_tcp_port: int) -> None:
+    with closing(Delivery({"bootstrap.servers": f"127.0.0.1:{unused_tcp_port}"}, lambda: True, _fail)) as sender:
+        sender.send(_table("anywhere", [{"value": b"1"}]))
+        sender.rest()
+        assert sender.unanswered == 1
+
+
+def test_a_client_that_is_closed_is_not_made_again(topic: str, delivery: Callable[..., Delivery]) -> None:
+    sender = delivery()
+    sender.close()
+    with pytest.raises(DeliveryFailed, match="closed"):
+        sender.send(_table(topic, [{"value": b"1"}]))
 
 
 def test_a_topic_that_its_first_record_makes_is_asked_when_it_is_there(unique: Callable[[str], str]) -> None:

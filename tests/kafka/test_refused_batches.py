@@ -14,6 +14,8 @@ from headgate.kafka.native import delivery
 from headgate.kafka.native.delivery import Delivery
 from headgate.kafka.sender import Sender
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def cluster() -> Iterator[MockCluster]:

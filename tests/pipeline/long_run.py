@@ -185,7 +185,8 @@ class Registered:
         data = mixed(rng, *lots)
         shown = {"shown": but_for_order} if isinstance(converter, ProtobufConverter) else {}
         read, expected = by_columns(converter, data, **shown), by_records(converter, data, **shown)
-        assert read == {row: expected[row] for row in read}
+        expected = {row: expected[row] for row in read}
+        assert read == expected or repr(read) == repr(expected)  # NaN, the default of a schema, is not equal to itself
         return len(lots) + bool(data)
 
     @staticmethod

@@ -30,10 +30,16 @@ from pipeline_plugins import (
 
 from headgate.api import Form, Header, SinkRecord
 from headgate.api import schema as s
+from headgate.api.frame import HEADERS
 from headgate.model import ChainSpec, PluginSpec, StepSpec
 from headgate.pipeline.batch import CONSUMED
+from headgate.pipeline.columns import reading
+from headgate.pipeline.columns.typed import TypedTables
+from headgate.pipeline.policy import ErrorPolicy
 from headgate.pipeline.sink_chain import Kind, Output, SinkChain
-from headgate.pipeline.tolerance import ToleranceExceeded
+from headgate.pipeline.tolerance import ToleranceExceeded, Triage
+from headgate.pipeline.transforms.drop_headers import DropHeaders
+from headgate.pipeline.transforms.regex_router import RegexRouter
 
 RECORDS = Output(Kind.RECORDS)
 VALUES = Output(Kind.TABLE, ("value",))
@@ -184,6 +190,67 @@ def test_keys_are_shown_as_values_are() -> None:
     made = chain(output=Output(Kind.TABLE, ("key", "value"), Form.JSON), key=JSON)
     table = made.table(consumed([b"v"], [b'{"k": 1}']))
     assert table.to_pylist() == [{"key": '{"k":1}', "value": '"v"'}]
+
+
+@pytest.mark.parametrize("form", list(Form))
+def test_a_topic_that_is_no_text_is_shown_as_java_shows_it(form: Form) -> None:
+    half = step(RegexRouter, {"regex": ".*", "replacement": "\ud800"})
+    made = chain(half, output=Output(Kind.TABLE, ("topic", "value"), form))
+    batch = consumed([b"v"])
+    table = made.typed(batch, Triage(ErrorPolicy())).tables[0].table if form is Form.TYPED else made.table(batch)
+    assert table.column("topic").to_pylist() == ["?"]
+
+
+# --- headers as they are ----------------------------------------------------------------------------------------------
+
+WITH_HEADERS = Output(Kind.TABLE, ("original_offset", "original_headers", "value"), Form.TYPED)
+GIVEN: list[list[dict[str, Any]] | None] = [
+    [{"key": "h", "value": b"12"}, {"key": "h", "value": None}],
+    None,
+    [{"key": "g", "value": b"\xff"}],
+]
+
+
+@pytest.mark.parametrize("by_columns", [True, False], ids=["by columns", "by records"])
+@pytest.mark.parametrize(
+    ("steps", "kept"),
+    [((), [0, 1, 2]), ((step(DropHeaders, {"headers": "h"}),), [0, 1, 2]), ((step(DropShort),), [0, 2])],
+    ids=["no step", "dropped headers", "dropped records"],
+)
+def test_the_original_headers_are_what_kafka_says(
+    steps: tuple[StepSpec, ...], kept: list[int], by_columns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "FEWEST", 1 if by_columns else 100)
+    made = chain(*steps, output=WITH_HEADERS)
+    assert "headers" in made.needed
+    batch = consumed([b"aa", b"b", b"cc"], headers=GIVEN)
+    tables = made.typed(batch, Triage(ErrorPolicy())).tables
+    assert pa.concat_tables([each.table for each in tables]).select(
+        ["original_offset", "original_headers"]
+    ) == pa.table(
+        {
+            "original_offset": pa.array([10 + row for row in kept], pa.int64()),
+            "original_headers": pa.array([GIVEN[row] for row in kept], HEADERS),
+        }
+    )
+
+
+def test_headers_that_nobody_else_wants_need_not_be_readable() -> None:
+    bad: list[list[dict[str, Any]] | None] = [[{"key": "h", "value": b"{"}]]
+    made = SinkChain(chain_spec(key=TEXT, value=TEXT, headers=JSON), WITH_HEADERS)
+    (table,) = made.typed(consumed([b"v"], headers=bad), Triage(ErrorPolicy())).tables
+    assert table.table.column("original_headers").to_pylist() == bad
+
+
+def test_the_headers_of_what_a_statement_made_are_those_it_left() -> None:
+    records = [
+        SinkRecord(topic="t", value="a", value_schema=s.STRING, headers=(Header("h", 12, s.INT8),)),
+        SinkRecord(topic="t", value="b", value_schema=s.STRING),
+    ]
+    made = chain(output=WITH_HEADERS).selected(records, Triage(ErrorPolicy()))
+    assert isinstance(made, TypedTables)
+    (table,) = made.tables
+    assert table.table.column("original_headers").to_pylist() == [[{"key": "h", "value": b"12"}], None]
 
 
 # --- what must be sent ------------------------------------------------------------------------------------------------

@@ -224,3 +224,10 @@ class WaitingTransform(Transform[Any]):
             gate.with_suffix(".waits").touch()
             time.sleep(0.02)
         return record
+
+
+class GatedTransform(WaitingTransform):
+    """Only the value "waiting" waits."""
+
+    def apply(self, record: Any) -> Any:
+        return super().apply(record) if record.value == "waiting" else record

@@ -1,13 +1,13 @@
-"""A sink that takes DataFrames. A folder with this file is a plugin.path."""
+"""Sinks that take DataFrames. A folder with this file is a plugin.path."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from headgate.api import STRING, ConfigDef, FrameSinkTask, Key, RetriableError, SinkConnector, SinkRecord
+from headgate.api import STRING, ConfigDef, Form, FrameSinkTask, Key, RetriableError, SinkConnector, SinkRecord
 
 
 class FrameSinkTaskOfTests(FrameSinkTask):
@@ -35,10 +35,25 @@ class FrameSink(SinkConnector):
         Key("report", STRING, "", doc="A value that the task reports as bad."),
         Key("retry.while", STRING, "", doc="Frames are to be put again while this file exists."),
     )
-    task_class = FrameSinkTaskOfTests
+    task_class: ClassVar[type[FrameSinkTask]] = FrameSinkTaskOfTests
 
     def start(self, config: Mapping[str, str]) -> None:
         self.props = {"report": "", "retry.while": "", **config}
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         return [self.props] * max_tasks
+
+
+class TypedFrameSinkTask(FrameSinkTask):
+    columns = ("offset", "value")
+    form = Form.TYPED
+
+    def start(self, config: Mapping[str, str]) -> None:
+        self.folder = Path(config["folder"])
+
+    def put(self, frame: Any) -> None:
+        frame.select("offset", "value.*").write.parquet(str(self.folder / uuid.uuid4().hex))
+
+
+class TypedFrameSink(FrameSink):
+    task_class = TypedFrameSinkTask

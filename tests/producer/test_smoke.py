@@ -310,12 +310,13 @@ def test_futures_tell_what_became_of_records(plain: TransactionalProducer, job: 
     large = plain.send(job.target, b"x" * 2_000_000, on_delivery=lambda error, message: told.append((error, message)))
     nowhere = plain.send(job.target, b"", partition=7)
     invalid = plain.send("a b/c!", b"")
-    for future, code in ((large, 10), (nowhere, -190), (invalid, 17)):
+    # The broker refuses a name (17); where its answer comes before librdkafka looks, there is no such topic (-188).
+    for future, codes in ((large, {10}), (nowhere, {-190}), (invalid, {17, -188})):
         assert future is not None
         with pytest.raises(ProduceFailedError) as caught:
             future.result(T)
         assert caught.value.failure_type is FailureType.MESSAGE_REJECTED
-        assert caught.value.code == code
+        assert caught.value.code in codes
     ((error, message),) = told
     assert error is large.exception(0) if large else False
     assert message.topic() == job.target

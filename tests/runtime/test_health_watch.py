@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -42,10 +44,12 @@ class Lab:
     store: Store = field(default_factory=Store)
     tasks: Tasks = field(default_factory=Tasks)
     now: int = NOW
+    moments: Iterator[float] = field(default_factory=itertools.count)
+    """What the clock says, asked again and again."""
 
     def __post_init__(self) -> None:
         self.board = StatusBoard(self.store, "me:8083", lambda: 7)
-        self.watch = HealthWatch(cast(Worker, self.tasks), self.board, lambda: self.now)
+        self.watch = HealthWatch(cast(Worker, self.tasks), self.board, lambda: self.now, lambda: next(self.moments))
 
     def look(self, facts: TaskFacts, after_ms: int = 1_000) -> Health | None:
         self.now += after_ms
@@ -117,6 +121,12 @@ def test_a_task_that_went_and_came_back_is_told_of_anew(lab: Lab) -> None:
     lab.store.written.clear()
     lab.look(TaskFacts("poll()", NOW))
     assert len(lab.store.written) == 1
+
+
+@pytest.mark.parametrize(("took", "again"), [(0.001, 1.0), (0.01, 2.0), (0.02, 4.0), (1.0, 5.0)])
+def test_what_takes_long_is_looked_at_less_often(lab: Lab, took: float, again: float) -> None:
+    lab.moments = iter([100.0, 100.0 + took])
+    assert lab.watch.look() == pytest.approx(again)
 
 
 def test_a_secret_in_an_error_is_not_shown(lab: Lab) -> None:

@@ -208,6 +208,25 @@ class TestSinks:
     " implemented and returns successfully",
 )
 class TestHook:
+    def test_the_connector_has_its_name_and_spark(self, changes: Changes, script: Script) -> None:
+        changes._session = lambda: "the session"
+        seen: list[tuple[str, object]] = []
+
+        def look(*_: object) -> bool:
+            context = script.plugins[-1].context
+            seen.append((context.name, context.spark()))
+            return True
+
+        script.on_alter = look
+        run(changes.alter(sink(), [(at(0), {"kafka_offset": 1})]))
+        run(changes.reset(sink()))
+        assert seen == [("a", "the session")] * 2
+
+    def test_a_worker_without_spark_says_so(self, changes: Changes, script: Script) -> None:
+        script.on_alter = lambda *_: bool(script.plugins[-1].context.spark())
+        with pytest.raises(OffsetsError, match="This worker has no Spark"):
+            run(changes.reset(sink()))
+
     @pytest.mark.parametrize(
         ("error", "text"),
         [

@@ -17,6 +17,8 @@ from headgate.api.testing import MemorySinkTaskContext, MemorySourceTaskContext
 from headgate.connectors.exact_file_sink import ExactFileSinkTask
 from headgate.connectors.file_sink import FileStreamSinkConnector, FileStreamSinkTask
 from headgate.connectors.file_source import FileStreamSourceConnector
+from headgate.connectors.http.sink import HttpSink
+from headgate.connectors.http.source import HttpSource
 from headgate.connectors.mirror.connector import Mirror
 from headgate.model import TargetState, TaskId
 from headgate.pipeline.converters.json import JsonConverter
@@ -54,8 +56,8 @@ class Caller(SinkConnector):
 
 
 CLASSES = [
-    FileStreamSourceConnector, FileStreamSinkConnector, Mirror, Caller, JsonConverter, StringConverter,
-    SimpleHeaderConverter, AvroConverter, Python, FileConfigProvider,
+    FileStreamSourceConnector, FileStreamSinkConnector, HttpSource, HttpSink, Mirror, Caller, JsonConverter,
+    StringConverter, SimpleHeaderConverter, AvroConverter, Python, FileConfigProvider,
 ]  # fmt: skip
 SINK = {"name": "a", "connector.class": "FileStreamSink", "topics": "t"}
 SOURCE = {"name": "a", "connector.class": "FileStreamSource", "topic": "t"}
@@ -168,6 +170,20 @@ def test_strict_refuses_files_hosts_and_classes_with_their_keys(folder: Path, tm
     mirror = {"name": "a", "connector.class": "Mirror", "topics": "t", "source.bootstrap.servers": "elsewhere:9092"}
     assert list(errors(folder, mirror, **strict)) == ["source.bootstrap.servers"]
     assert errors(folder, {**mirror, "source.bootstrap.servers": "registry:9092"}, **strict) == {}
+
+
+def test_http_connectors_reach_what_the_worker_file_names(folder: Path, tmp_path: Path) -> None:
+    strict = {"headgate_sandbox": "strict", "headgate_hosts": "api.example,*.pages.example"}
+    files = {"ssl.ca.location": str(tmp_path / "ca"), "ssl.certificate.location": str(tmp_path / "me")}
+    source = {"name": "a", "connector.class": "HttpSource", "topic": "t", "page.by": "link"}
+    fine = {**source, "url": "https://api.example:8443/x", "link.hosts": "eu.pages.example"}
+    assert errors(folder, fine, **strict) == {}
+    refused = {**source, "url": "http://169.254.169.254/", "link.hosts": "pages.example,eu.pages.example", **files}
+    assert sorted(errors(folder, refused, **strict)) == ["link.hosts", *sorted(files), "url"]
+    sink = {"name": "a", "connector.class": "HttpSink", "topics": "t", "url": "https://api.example/${topic}/${key}"}
+    assert errors(folder, sink, **strict) == {}
+    for url in ("https://api.example.evil/", "https://evil/api.example", "https://api.example\\@evil/", "//evil"):
+        assert list(errors(folder, {**sink, "url": url}, **strict)) == ["url"]
 
 
 def test_a_connector_is_not_asked_about_what_it_may_not_reach(folder: Path) -> None:

@@ -224,6 +224,27 @@ class RangeReader:
         self.closed = True
 
 
+class FrameSender:
+    """Sends nothing: `reports` are what comes of the next frames, or is raised; a function gives such."""
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+        self.reports: list[Any] = []
+        self.closed = 0
+
+    def send(self, frame: Any) -> Future[Any]:
+        self.sent.append(frame)
+        report = self.reports.pop(0)
+        if callable(report):
+            report = report()
+        if isinstance(report, Future):
+            return report
+        return failed(report) if isinstance(report, Exception) else done(report)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
 @dataclass
 class Frame:
     """Stands for a DataFrame."""
@@ -258,6 +279,8 @@ class Engine:
         self.reads_ranges = True
         """The one that the task got."""
         self.frames = 0
+        self.sender = FrameSender()
+        self.asked_sender = 0
         self.in_the_way: str | None = None
 
     def trouble(self, task: TaskId) -> str | None:
@@ -321,9 +344,16 @@ class Engine:
         self.reader = RangeReader(chain, sink.output, frames) if self.reads_ranges else None
         return self.reader
 
+    def frame_sender(self, spec: TaskSpec, chain: bytes) -> FrameSender:
+        self.asked_sender += 1
+        return self.sender
+
     def frame(self, table: pa.Table) -> Frame:
         self.frames += 1
         return Frame(table)
+
+    def session_for(self, task: TaskId) -> str:
+        return f"the session of {task}"
 
     def explain(self, error: Exception) -> Exception:
         """A ConnectionError is what somebody sees whose driver has died."""

@@ -14,7 +14,16 @@ from typing import Any, ClassVar, Final, Self
 import pyarrow as pa
 from fakes import TASK, Clock, Engine, Letters, Listener, QuickControl, TopicAdmin, errors_config, make_ports, task_spec
 
-from headgate.api import ConnectError, Consumed, RetriableError, SourceRecord, SourceTable, SourceTask, Transform
+from headgate.api import (
+    ConnectError,
+    Consumed,
+    RetriableError,
+    SourceFrame,
+    SourceRecord,
+    SourceTable,
+    SourceTask,
+    Transform,
+)
 from headgate.metrics import SourceMetrics, Window
 from headgate.model import (
     Boundary,
@@ -178,6 +187,9 @@ class Sender(Scripted):
         self._pending: list[RefusedMessage] = []
         self._on_refused: Callable[[RefusedRecord], None] | None = None
         self.may_go_on: Callable[[], bool] | None = None
+
+    def rest(self) -> None:
+        self.called("rest")
 
     def trouble(self, since: float) -> str | None:
         return self.in_the_way
@@ -379,6 +391,12 @@ def source_table(*numbers: int, offset: int | None = None) -> SourceTable:
     return SourceTable(topic="t", table=values, source_partition=PARTITION, source_offset={"n": at})
 
 
+def source_frame(offset: int) -> SourceFrame:
+    """One that the fake engine does not look into."""
+    made: Any = _rows
+    return SourceFrame(topic="t", frame=made, source_partition=PARTITION, source_offset={"n": offset})
+
+
 def after(calls: WatchedList, call: str, polled: Any) -> Callable[[ScriptedTask], Any]:
     """Polls this when there was such a call."""
 
@@ -429,12 +447,12 @@ class ScriptedTask(SourceTask):
         self.script.begun_at.append(self.began)
         self.script.called("start")
 
-    def poll(self) -> Sequence[SourceRecord] | SourceTable | None:
+    def poll(self) -> Sequence[SourceRecord] | SourceTable | SourceFrame | None:
         self.script.called("poll")
         wanted: Any = self.script.next()
         if isinstance(wanted, BaseException):
             raise wanted
-        found: Sequence[SourceRecord] | SourceTable | None = wanted(self) if callable(wanted) else wanted
+        found: Sequence[SourceRecord] | SourceTable | SourceFrame | None = wanted(self) if callable(wanted) else wanted
         return found
 
     def commit(self) -> None:
@@ -467,7 +485,7 @@ class CountingTask(ScriptedTask):
         super().start(config)
         self._next = 1 if self.began is None else self.began["n"] + 1
 
-    def poll(self) -> Sequence[SourceRecord] | SourceTable | None:
+    def poll(self) -> Sequence[SourceRecord] | SourceTable | SourceFrame | None:
         if self._next > self.script.numbers:
             return super().poll()
         self.script.called("poll")
@@ -481,7 +499,7 @@ class OneByOneTask(CountingTask):
 
     _woken = False
 
-    def poll(self) -> Sequence[SourceRecord] | SourceTable | None:
+    def poll(self) -> Sequence[SourceRecord] | SourceTable | SourceFrame | None:
         self.script.calls.await_that(lambda _: self._woken or self._is_committed())
         return None if self._woken else super().poll()
 
@@ -602,6 +620,9 @@ class Source:
         self.listener.events = self.events
         self._under_way = WatchedList()
         self.engine.waiting = self._under_way
+        self.frames = WatchedList()
+        """That the engine was to send."""
+        self.engine.sender.sent = self.frames
         self.ports: Ports = make_ports(
             self.engine,
             self.clock,

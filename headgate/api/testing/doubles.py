@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headgate.api.context import TopicPartition
 from headgate.api.reach import Reach
 from headgate.api.record import SinkRecord, SourceRecord
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class MemoryOffsets:
@@ -44,12 +47,18 @@ class MemoryConnectorContext:
         name: str = "connector",
         offset_reader: MemoryOffsets | None = None,
         cluster: Mapping[str, str] | None = None,
+        session: SparkSession | None = None,
     ) -> None:
         self.name = name
+        self.session = session
         self.cluster = dict(cluster or {})
         self.offset_reader = offset_reader or MemoryOffsets()
         self.reconfigurations = 0
         self.errors: list[Exception] = []
+
+    def spark(self) -> SparkSession:
+        assert self.session is not None, "a connector that uses Spark needs a context with a session"
+        return self.session
 
     def request_task_reconfiguration(self) -> None:
         self.reconfigurations += 1
@@ -79,15 +88,23 @@ class MemorySourceTaskContext:
         offset_reader: MemoryOffsets | None = None,
         transaction_context: MemoryTransactionContext | None = None,
         cluster: Mapping[str, str] | None = None,
+        session: SparkSession | None = None,
+        takes_frames: bool = False,
     ) -> None:
         self.config = config
         self.cluster = dict(cluster or {})
         self.offset_reader = offset_reader or MemoryOffsets()
         self.transaction_context = transaction_context
+        self.takes_frames = takes_frames
         self.required: list[Reach] = []
+        self.session = session
 
     def require(self, reach: Reach) -> None:
         self.required.append(reach)
+
+    def spark(self) -> SparkSession:
+        assert self.session is not None, "a task that uses Spark needs a context with a session"
+        return self.session
 
 
 class MemoryReporter:
@@ -111,8 +128,10 @@ class MemorySinkTaskContext:
         config: Mapping[str, str],
         assignment: Iterable[TopicPartition] = (),
         reporter: MemoryReporter | None = None,
+        session: SparkSession | None = None,
     ) -> None:
         self.config = config
+        self.session = session
         self.assignment = frozenset(assignment)
         self.reporter = reporter
         self.rewound: dict[TopicPartition, int] = {}
@@ -138,3 +157,7 @@ class MemorySinkTaskContext:
 
     def require(self, reach: Reach) -> None:
         self.required.append(reach)
+
+    def spark(self) -> SparkSession:
+        assert self.session is not None, "a task that uses Spark needs a context with a session"
+        return self.session

@@ -68,7 +68,7 @@ class SinkConnectorSuite(ConnectorSuite):
             assert configs, "no task configuration for one task"
             config = configs[0]
             task: Any = self.connector.task_class_for(self.config)()
-            task.context = MemorySinkTaskContext(config, [self.partition], MemoryReporter())
+            task.context = MemorySinkTaskContext(config, [self.partition], MemoryReporter(), self.session)
             try:
                 task.start(config)
                 task.open([self.partition])

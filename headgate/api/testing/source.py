@@ -13,14 +13,14 @@ from typing import Any, ClassVar
 from headgate.api.connector import ExactlyOnceSupport, SourceConnector
 from headgate.api.errors import RetriableError
 from headgate.api.record import SourceRecord
-from headgate.api.task import SourceTable, SourceTask
+from headgate.api.task import SourceFrame, SourceTable, SourceTask
 from headgate.api.testing.doubles import MemoryOffsets, MemorySourceTaskContext
 from headgate.api.testing.suite import ConnectorSuite
 
 
 @dataclass(frozen=True, slots=True)
 class CommitUnit:
-    """Records that are committed together: one record, or all rows of a table."""
+    """Records that are committed together: one record, or all rows of a table that have the same place."""
 
     rows: tuple[str, ...]
     """Key and value of each, as text that can be compared."""
@@ -34,7 +34,13 @@ class CommitUnit:
         if isinstance(polled, SourceTable):
             rows = polled.table.select([name for name in ("key", "value") if name in polled.table.column_names])
             shown = tuple(repr(row.get("key")) + repr(row["value"]) for row in rows.to_pylist())
-            return [cls(shown, polled.source_partition, polled.source_offset)]
+            if not polled.places:
+                return [cls(shown, polled.source_partition, polled.source_offset)]
+            firsts = [0, *(each.end for each in polled.places[:-1])]
+            return [
+                cls(shown[first : each.end], each.source_partition, each.source_offset)
+                for first, each in zip(firsts, polled.places, strict=True)
+            ]
         return [cls((repr(each.key) + repr(each.value),), each.source_partition, each.source_offset) for each in polled]
 
 
@@ -61,7 +67,7 @@ class SourceConnectorSuite(ConnectorSuite):
                     task = self.connector.task_class_for(self.config)()
                     assert isinstance(task, SourceTask), f"{type(task).__name__} is no SourceTask"
                     tasks.append(task)
-                    task.context = MemorySourceTaskContext(config, offsets, cluster=self.cluster)
+                    task.context = MemorySourceTaskContext(config, offsets, cluster=self.cluster, session=self.session)
                     task.start(config)
                 yield tasks
             finally:
@@ -158,6 +164,7 @@ def _poll(task: SourceTask) -> Sequence[SourceRecord] | SourceTable | None:
         polled = task.poll()
     except RetriableError:
         return None
+    assert not isinstance(polled, SourceFrame), "poll() gives a frame though context.takes_frames is false"
     if not isinstance(polled, SourceTable):
         for record in polled or ():
             task.commit_record(record)

@@ -20,6 +20,8 @@ class ConnectorSuite:
     """A valid configuration, as a user would write it."""
     cluster: Mapping[str, str] = {}
     """What the contexts say of the cluster that records go to."""
+    session: Any = None
+    """The SparkSession, for those that ask their context for it."""
     max_tasks: int = 3
     patience: float = 10.0
     """Seconds until a test gives up waiting for the connector."""
@@ -94,6 +96,7 @@ class ConnectorSuite:
     def _alter(self, offsets: Any) -> None:
         """As the kind of the connector takes them."""
         connector: Any = self.connector()
+        connector.context = MemoryConnectorContext(session=self.session)
         try:
             answer = connector.alter_offsets(self.config, offsets)
         except UnsupportedOperation:

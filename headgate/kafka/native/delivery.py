@@ -65,14 +65,11 @@ class Delivery:
         translated = translate(ClientKind.PRODUCER, config)
         if translated.ignored:
             log.info("Producer settings without meaning here are ignored: %s", ", ".join(translated.ignored))
-        settings = {**USUAL, **ONE_AT_A_TIME, **_FAST, **translated.config}
         # Only failures are reported: what has left the queue without one has arrived.
-        settings["delivery.report.only.error"] = True
+        only_errors = {"delivery.report.only.error": True}
+        self._settings = settings = {**USUAL, **ONE_AT_A_TIME, **_FAST, **translated.config, **only_errors}
         self._calls = native.library()
         self._traced = traced(str(settings.get("client.id", "rdkafka")))
-        events = native.EVENT_DELIVERY | native.EVENT_ERROR
-        self._handle = native.new_producer(settings, self._traced.sockets.install, events=events)
-        self._queue = self._calls.rd_kafka_queue_get_main(self._handle)
         self._largest = min(int(settings.get(key, _LARGEST)) for key in ("batch.size", "message.max.bytes"))
         self._topics: dict[str, int] = {}
         self._asked: dict[str, int] = {}
@@ -85,11 +82,47 @@ class Delivery:
         self._complaints = Complaints(log, "Producer")
         self.count = 0
         """Rows that were sent: the number of the next one."""
+        self._closed = False
+        self._begin()
+
+    # --- its client ---------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        if self._closed:
+            raise DeliveryFailed("The producer is closed")
+        events = native.EVENT_DELIVERY | native.EVENT_ERROR
+        self._handle = native.new_producer(self._settings, self._traced.sockets.install, events=events)
+        self._queue = self._calls.rd_kafka_queue_get_main(self._handle)
+
+    def rest(self) -> None:
+        """Lets the client go, with its threads and connections, unless Kafka has to answer for something. There is
+        another one as soon as something is sent."""
+        if not self.unanswered:
+            self._end()
+
+    def _end(self) -> None:
+        if not self._handle:
+            return
+        self._calls.rd_kafka_purge(self._handle, native.PURGE_ALL)
+        self._serve(0)
+        for topic in self._topics.values():
+            self._calls.rd_kafka_topic_destroy(topic)
+        self._topics.clear()
+        self._calls.rd_kafka_queue_destroy(self._queue)
+        self._calls.rd_kafka_destroy_flags(self._handle, native.DESTROY_AT_ONCE)
+        self._handle = 0
+
+    def close(self) -> None:
+        """Forgets what was not acknowledged: its offsets are not committed either. May be repeated."""
+        self._closed = True
+        self._end()
 
     # --- sending ------------------------------------------------------------------------------------------------------
 
     def send(self, table: pa.Table) -> None:
         """Hands all rows to the producer, in order; waits where its queue is full."""
+        if not self._handle:
+            self._begin()
         for topic, rows, limited in slices(table, self._limit):
             self._send_rows(topic, rows)
             if limited:
@@ -237,7 +270,8 @@ class Delivery:
         """Waits until Kafka has everything that it takes; False when it has not within this time."""
         deadline = time.monotonic() + seconds
         while True:
-            self._serve(0)
+            if self._handle:
+                self._serve(0)
             self.check()
             if self.outstanding > 0:
                 left = deadline - time.monotonic()
@@ -267,15 +301,3 @@ class Delivery:
     def trouble(self, since: float) -> str | None:
         """What its brokers were last complained about after that moment of the monotonic clock. From any thread."""
         return self._complaints.since(since)
-
-    def close(self) -> None:
-        """Forgets what was not acknowledged: its offsets are not committed either. May be repeated."""
-        if not self._handle:
-            return
-        self._calls.rd_kafka_purge(self._handle, native.PURGE_ALL)
-        self._serve(0)
-        for topic in self._topics.values():
-            self._calls.rd_kafka_topic_destroy(topic)
-        self._calls.rd_kafka_queue_destroy(self._queue)
-        self._calls.rd_kafka_destroy_flags(self._handle, native.DESTROY_AT_ONCE)
-        self._handle = 0

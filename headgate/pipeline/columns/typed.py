@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from headgate.api import DataError, Schema, SinkRecord
 from headgate.api.frame import NotByColumns
-from headgate.pipeline.batch import TABLE, from_ipc, to_ipc
+from headgate.pipeline.batch import RAW_HEADERS, TABLE, column_of, from_ipc, to_ipc
 from headgate.pipeline.columns.objects import values_of
 
 _PARTS: Final = ("key", "value")
@@ -28,6 +28,10 @@ class TypedTable:
     key_schema: Schema | None = None
     """Of the columns, if they are there."""
     value_schema: Schema | None = None
+
+    def with_headers(self, headers: pa.Array) -> TypedTable:
+        """HEADERS, one for each row."""
+        return replace(self, table=self.table.append_column(RAW_HEADERS, headers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ def tables_of(rows: Sequence[TypedRow], columns: Sequence[str]) -> Iterator[tupl
         made = {
             name: pa.concat_arrays([row.parts[name] for row in alike])
             if name in first.parts
-            else pa.array([getattr(row.record, name) for row in alike], TABLE.field(name).type)
+            else column_of([getattr(row.record, name) for row in alike], TABLE.field(name).type)
             for name in columns
         }
         schemas = {f"{part}_schema": getattr(first.record, f"{part}_schema") for part in first.parts}

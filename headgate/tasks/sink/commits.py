@@ -53,9 +53,9 @@ class Commits:
     def __post_init__(self) -> None:
         self._next = self._clock() + self._spec.flush_interval_ms / 1000
 
-    @property
-    def due(self) -> bool:
-        return self._clock() >= self._next
+    def take_due(self) -> bool:
+        """Whether it is time for a commit, or the task has asked for one since this was asked last."""
+        return self._context.take_commit_request() or self._clock() >= self._next
 
     def commit(self, state: SinkState, closing: Collection[TopicPartition] = ()) -> tuple[SinkState, bool]:
         """Commits what was put and what the task allows. What Kafka does not take is tried again at the next interval.
@@ -88,7 +88,8 @@ class Commits:
         wanted = state.uncommitted(passed)
         if not wanted:
             self._metrics.commit_skips += 1
-            if current == self._refused:
+            # One that holds back what it refused has not tried it again yet.
+            if current == self._refused and all(passed.get(where, until) == until for where, until in current.items()):
                 self._refusals = self._unexpected = 0
                 activity.goes(_PRE_COMMIT)
             return state, True
@@ -120,7 +121,7 @@ class Commits:
 
     def _count(self, error: Exception, refused: Mapping[TopicPartition, int]) -> None:
         self._refusals += 1
-        self._unexpected += not isinstance(error, RetriableError)
+        self._unexpected += not (isinstance(error, RetriableError) or self._context.session.lost(error))
         self._error, self._refused = error, refused
         counters = self._metrics.errors
         counters.failures += 1

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from headgate.api.reach import Reach
 from headgate.model import TopicPartition
+from headgate.tasks.borrowed_session import BorrowedSession
 from headgate.tasks.reporter import ErrantReporter
 
 
@@ -16,6 +18,7 @@ class RuntimeSinkContext:
 
     config: Mapping[str, str]
     _assigned: Callable[[], frozenset[TopicPartition]]
+    session: BorrowedSession
     reporter: ErrantReporter | None = None
     require: Callable[[Reach], None] = lambda reach: None
     paused: frozenset[TopicPartition] = frozenset()
@@ -43,6 +46,9 @@ class RuntimeSinkContext:
 
     def request_commit(self) -> None:
         self._commit_requested = True
+
+    def spark(self) -> Any:
+        return self.session.get()
 
     # --- for the loop -------------------------------------------------------------------------------------------------
 

@@ -12,14 +12,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
-from headgate.api.task import FrameSinkTask, SinkTask
+from headgate.api.task import Form, FrameSinkTask, SinkTask
+from headgate.log import only_logged
 from headgate.metrics import SinkMetrics
 from headgate.model import EngineUnavailable, PartitionStart, RangeUnread, TaskSpec, TopicPartition
 from headgate.pipeline.blob import Packed, pack, pack_spec, sink_job
 from headgate.pipeline.shelf import Payload, Shelf, drop
 from headgate.pipeline.sink_chain import Output, SinkChain
+from headgate.tasks.borrowed_session import BorrowedSession
 from headgate.tasks.control import Control, Rebalanced, StartOver
 from headgate.tasks.outcomes import Outcomes
 from headgate.tasks.ports import Fetched, Ports, RangeReader, Ranges, TaskListener
@@ -30,13 +33,11 @@ from headgate.tasks.sink.context import RuntimeSinkContext
 from headgate.tasks.sink.puts import Puts
 from headgate.tasks.sink.state import Flight, SinkState, SinkStep
 from headgate.tasks.statements import Statements
-from headgate.tasks.waiting import result_of, sit_out
+from headgate.tasks.waiting import patience, result_of, sit_out
 
 log = logging.getLogger(__name__)
 
 _IDLE_S: Final = 0.5
-_QUIET_S: Final = 5.0
-"""After so long without records the loop turns half as often: what comes is heard at once, only a stop is not."""
 _MOST_RECORDS: Final = 5_000
 _MOST_ROWS: Final = 20_000
 _LAG_EVERY_S: Final = 5.0
@@ -60,6 +61,7 @@ class SinkLoop:
     _listener: TaskListener
     _ports: Ports
     _metrics: SinkMetrics
+    _task: Any = None
     state: SinkState = field(default_factory=SinkState)
     _submitted: deque[_Submitted] = field(default_factory=deque)
     _shelf: Shelf | None = None
@@ -71,7 +73,9 @@ class SinkLoop:
         self._last_records, self._next_catch_up = self._clock(), 0.0
 
     def wake(self) -> None:
-        """The loop looks at its control often enough."""
+        """From another thread: the task shall stop. The loop looks at its control often enough, the plugin cannot."""
+        if self._task is not None:
+            self._task.stop_requested()
 
     def run(self) -> None:
         control = self._control
@@ -116,29 +120,27 @@ class SinkLoop:
         runner = self._engine.statements(spec, self._output)
         self._statements = Statements(runner, spec.id, self._engine, self._control)
         # Built here too, though executors run it: a wrong setting is found before the first record.
-        self._sink = SinkChain(self._statements.first, self._output)
-        self._chain = pack_spec(self._statements.first)
-        self._most = int(spec.consumer.get("max.poll.records", 0)) or (
-            _MOST_RECORDS if isinstance(self._task, SinkTask) else _MOST_ROWS
-        )
+        self._sink, self._chain = SinkChain(self._statements.first, self._output), pack_spec(self._statements.first)
+        most = _MOST_RECORDS if isinstance(self._task, SinkTask) else _MOST_ROWS
+        self._most = int(spec.consumer.get("max.poll.records", 0)) or most
         # A frame cannot tell of single records that failed, and a statement wants to see them all.
         single = (self._sink.policy.plain or self._sink.passthrough) and not self._statements
-        frames = single and isinstance(self._task, FrameSinkTask)
+        framed, typed = isinstance(self._task, FrameSinkTask), self._output.form is Form.TYPED
+        frames = single and framed and not typed  # whose types are known only when it is there
         self._ranges = self._engine.ranges(spec, self._chain, self._sink, frames)
-        self._together = bool(self._statements) or (isinstance(self._task, FrameSinkTask) and not frames)
+        self._together = bool(self._statements) or (framed and not frames and not typed)
         self._reporter = Reporter(spec, self._metrics.errors, self._control, ports)
         control, clock = self._control, self._clock
         by_records = self._metrics.by_records
         outcomes = Outcomes(spec.id, self._reporter, control, self._engine, clock, self._wait_to_retry, by_records)
         self._consumer = ports.consumer(spec.consumer, self, spec.buffer_bytes)
-        witnesses = self._metrics.activity.witnesses
-        witnesses["Kafka"] = self._consumer.trouble
-        witnesses["Spark"] = lambda: self._engine.trouble(spec.id)
-        errant = self._reporter.errant(self._sink)
-        self._context = RuntimeSinkContext(spec.config, lambda: self.state.assigned, errant, ports.require)
+        spark = partial(self._engine.trouble, spec.id)
+        self._metrics.activity.witnesses.update({"Kafka": self._consumer.trouble, "Spark": spark})
+        session, errant = BorrowedSession(self._engine, spec.id, control, framed), self._reporter.errant(self._sink)
+        self._context = RuntimeSinkContext(spec.config, lambda: self.state.assigned, session, errant, ports.require)
         self._task.context = self._context
         self._puts = Puts(
-            self._task, self._engine, self._statements, outcomes, self._context, self._metrics, control, clock,
+            self._task, self._engine, self._statements, outcomes, self._context, self._metrics, clock,
             self._wait_to_retry,
         )  # fmt: skip
         self._commits = Commits(spec, self._task, self._context, self._consumer, self._reporter, self._metrics, clock)
@@ -148,31 +150,25 @@ class SinkLoop:
         self._statements.close()
         if self._ranges is not None:
             self._ranges.close()
-        if self._control.cancelled:
-            # Given up on: it may not write any more, and somebody waits for its partitions.
+        given_up = self._control.cancelled
+        if given_up:  # it may not write any more, and somebody waits for its partitions
             self._consumer.abandon()
-            self._task.stop()
-            self._reporter.close()
-            return
-        try:
-            held = list(self.state.assigned)
-            if held:
+        elif held := list(self.state.assigned):
+            with only_logged("The task could not be closed"):
                 self._commit(closing=held)
                 self._task.close(held)
-        finally:
-            try:
-                self._task.stop()
-            finally:
-                self._consumer.close()
-                self._reporter.close()
+        with only_logged("The task could not be stopped"):
+            self._task.stop()
+        if not given_up:
+            self._consumer.close()
+        self._reporter.close()
 
     # --- one turn -----------------------------------------------------------------------------------------------------
 
     def _turn(self) -> None:
         idle = self.state.step is SinkStep.NONE
         self._metrics.activity.stay("the wait for records" if self.state.assigned else self._joining)
-        quiet = self._clock() - self._last_records > _QUIET_S
-        fetched = self._consumer.fetch(self._most, _IDLE_S * (1 + quiet) if idle else 0)
+        fetched = self._consumer.fetch(self._most, patience(self._clock() - self._last_records) if idle else 0)
         if self.state.rebalanced:
             raise Rebalanced("partitions went while records were fetched")
         if fetched is not None:
@@ -183,7 +179,7 @@ class SinkLoop:
         full = fetched is not None and len(fetched) >= self._most
         if self._clock() >= self._next_lag or full:
             self._look_behind(ask=fetched is None and idle)
-        if self._commits.due or self._context.take_commit_request():
+        if self._commits.take_due():
             self._finish_all()
             self._commit()
 
@@ -346,7 +342,7 @@ class SinkLoop:
             self._puts.content(lambda: content, count)
         self.state = self.state.put()
         self._consumer.pause()  # it was resumed if something was tried again, and more is to be read
-        return not (self._context.wished or (self._commits.due and not self._commit()))
+        return not (self._context.wished or (self._commits.take_due() and not self._commit()))
 
     # --- pausing, rebalances ------------------------------------------------------------------------------------------
 
@@ -380,7 +376,7 @@ class SinkLoop:
     def _opened(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Where the task wants to begin, if it says so."""
         log.info("Partitions assigned: %s", ", ".join(map(str, partitions)))
-        self._task.open(partitions)
+        self._context.session.call(partial(self._task.open, partitions), "open()")
         self._next_lag = 0.0
         return self._context.take_seeks(partitions)
 

@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 _STORING: Final = "storing offsets"
 _SLOW_S: Final = 5.0
 """Kafka that has acknowledged nothing for so long, of what was sent, is in the task's way."""
+_REST_S: Final = 30.0
+"""After so long with nothing to send, a client that does nothing has cost as much as a new one will."""
 _LOOK_S: Final = 0.5
 """How often it is looked whether Kafka has acknowledged more, while something is under way."""
 
@@ -43,6 +45,8 @@ class AtLeastOnce:
     forbidden: str | None = None
     _unstored: dict[str, tuple[Partition, Offset]] = field(default_factory=dict)
     _sent: float = 0.0
+    _acknowledged: int = 0
+    """Of what this has sent: executors may have sent more."""
 
     def __post_init__(self) -> None:
         self._clock = self._ports.clock
@@ -51,11 +55,13 @@ class AtLeastOnce:
         self._sender = self._ports.sender(self._spec.producer, self._may_go_on, self._refusals)
         self._metrics.activity.witnesses["Kafka"] = self._unheard
         self._next_commit = self._clock() + self._spec.flush_interval_ms / 1000
+        self._rest_at: float | None = self._clock() + _REST_S
 
     def add(self, made: Made) -> None:
         table, origin = made
         self._refusals.expect(self._sender.count, table, origin)
         self._sender.send(table)
+        self._rest_at = self._clock() + _REST_S
         self._see_answers()
 
     def end(self, batch: Batch) -> None:
@@ -68,16 +74,20 @@ class AtLeastOnce:
             self._arrived(self._spec.flush_timeout_ms / 1000)
 
     def due(self) -> float | None:
-        commit = max(self._next_commit - self._clock(), 0.0) if self._unstored else None
-        if not self._metrics.unacknowledged:
-            return commit
-        return _LOOK_S if commit is None else min(commit, _LOOK_S)
+        moments = [self._next_commit] if self._unstored else []
+        if not self._metrics.unacknowledged and self._rest_at is not None:
+            moments.append(self._rest_at)
+        waits = [max(moment - self._clock(), 0.0) for moment in moments]
+        return min([*waits, _LOOK_S] if self._metrics.unacknowledged else waits, default=None)
 
     def commit_if_due(self) -> None:
         if self._clock() >= self._next_commit:
             self.settle()
         elif self._metrics.unacknowledged:
             self._arrived(0.0)
+        if self._rest_at is not None and self._clock() >= self._rest_at and not self._metrics.unacknowledged:
+            self._rest_at = None
+            self._sender.rest()
 
     def settle(self) -> None:
         """A failure is tried again at the next interval."""
@@ -138,8 +148,9 @@ class AtLeastOnce:
         if waiting and not metrics.unacknowledged:
             self._sent = time.monotonic()
         metrics.unacknowledged = waiting
-        more = self._sender.count - waiting - self._refusals.count - metrics.written.total
+        more = self._sender.count - waiting - self._refusals.count - self._acknowledged
         if more > 0:
+            self._acknowledged += more
             metrics.written.add(more)
 
     def _tell_records(self, polled: Sequence[Polled]) -> None:

@@ -11,16 +11,18 @@ from typing import Any, Final
 from headgate.api.errors import RetriableError
 from headgate.api.reach import Reach
 from headgate.api.record import SourceRecord
-from headgate.api.task import SourceTable, SourceTask
-from headgate.log import cause_of
+from headgate.api.task import SourceFrame, SourceTable, SourceTask
+from headgate.log import cause_of, only_logged
 from headgate.metrics import SourceMetrics
 from headgate.model import Boundary, TaskSpec
+from headgate.tasks.borrowed_session import BorrowedSession
 from headgate.tasks.control import Control, Reassigned, Rewind
 from headgate.tasks.ports import Ports, TaskListener
 from headgate.tasks.reporter import Reporter
 from headgate.tasks.source.at_least_once import AtLeastOnce
 from headgate.tasks.source.batch import Outlet
 from headgate.tasks.source.exactly_once import TRANSACTION, ExactlyOnce
+from headgate.tasks.source.frames import Frames
 from headgate.tasks.source.offsets import TaskOffsets
 from headgate.tasks.source.polled import Polled
 from headgate.tasks.source.pump import Pump
@@ -52,7 +54,9 @@ class _Context:
     cluster: Mapping[str, str]
     offset_reader: _OffsetReader
     transaction_context: TransactionRequests | None
+    takes_frames: bool
     require: Callable[[Reach], None]
+    spark: Callable[[], Any]
 
 
 @dataclass(eq=False)
@@ -68,6 +72,9 @@ class SourceLoop:
     _requests: TransactionRequests | None = None
     _runs: bool = False
     """So it was said to the listener."""
+
+    def __post_init__(self) -> None:
+        self._session = BorrowedSession(self._ports.engine, self._spec.id, self._control)
 
     def wake(self) -> None:
         """From another thread: the task shall stop, or look at what has failed."""
@@ -128,9 +135,6 @@ class SourceLoop:
         connector_ends = spec.transaction is not None and spec.transaction.boundary is Boundary.CONNECTOR
         self._requests = TransactionRequests() if connector_ends else None
         task = spec.task_class()
-        reader = _OffsetReader(offsets, spec.id.connector)
-        task.context = _Context(spec.config, spec.cluster, reader, self._requests, self._ports.require)
-        self._task = task
 
         def outlet(reporter: Reporter) -> Outlet:
             if transactions is None:
@@ -138,23 +142,37 @@ class SourceLoop:
             return ExactlyOnce(spec, control, self._ports.clock, offsets, self._metrics, task, reporter, transactions)
 
         pump = Pump(spec, control, self._listener, self._ports, self._metrics, task, outlet)
+        frames = Frames(spec, control, self._ports.engine, self._metrics, pump)
+        reader = _OffsetReader(offsets, spec.id.connector)
+        ports, session = self._ports, self._session
+        task.context = _Context(
+            spec.config, spec.cluster, reader, self._requests, frames.taken, ports.require, session.get
+        )
+        self._task = task
         try:
             task.start(dict(spec.config))
             pump.start()
             if not self._runs:
                 self._runs = True
                 self._listener.on_running()
-            self._poll_until_stopped(task, pump)
+            self._poll_until_stopped(task, pump, frames)
             pump.finish()
         except Rewind:
             pump.abandon()
             pump.join()
             raise
+        except Exception:
+            # What was polled before is not to blame. A transaction, though, ends with the task that has failed in it.
+            if transactions is None:
+                pump.settle(spec.flush_timeout_ms / 1000)
+            raise
         finally:
+            frames.close()
             pump.abandon()
-            task.stop()
+            with only_logged("The task could not be stopped"):
+                task.stop()
 
-    def _poll_until_stopped(self, task: SourceTask, pump: Pump) -> None:
+    def _poll_until_stopped(self, task: SourceTask, pump: Pump, frames: Frames) -> None:
         control = self._control
         while not control.stopping:
             control.check()
@@ -167,7 +185,7 @@ class SourceLoop:
                     self._runs = True
                     self._listener.on_running()
                 continue
-            for polled in self._poll(task):
+            for polled in self._poll(task, frames):
                 self._metrics.activity.enter("the wait for room in the pipeline")
                 pump.put(polled)
 
@@ -178,18 +196,21 @@ class SourceLoop:
         self._control.wait_while_paused()
         self._metrics.resume()
 
-    def _poll(self, task: SourceTask) -> list[Polled]:
+    def _poll(self, task: SourceTask, frames: Frames) -> list[Polled]:
         clock = self._ports.clock
         began = clock()
         activity = self._metrics.activity
         activity.enter(_POLL)
         try:
-            found = task.poll()
+            found = self._session.call(task.poll, _POLL)
             activity.goes(_POLL)
         except RetriableError as error:
             activity.fails(_POLL, cause_of(error))
             log.warning("Polling failed and is tried again: %s", error)
             self._control.wait(1.0)
+            return []
+        if isinstance(found, SourceFrame):
+            frames.send(task, found)
             return []
         if found is None:
             return []

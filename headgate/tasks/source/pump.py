@@ -55,13 +55,13 @@ class Pump:
     def __post_init__(self, outlet: Callable[[Reporter], Outlet]) -> None:
         spec, control, ports = self._spec, self._control, self._ports
         self._engine, clock = ports.engine, ports.clock
-        self._statements = Statements(self._engine.statements(spec, None), spec.id, self._engine, control)
-        self._chain = pack_spec(self._statements.first)
-        self._reporter = Reporter(spec, self._metrics.errors, control, ports)
+        self.statements = Statements(self._engine.statements(spec, None), spec.id, self._engine, control)
+        self.chain = pack_spec(self.statements.first)
+        self.reporter = Reporter(spec, self._metrics.errors, control, ports)
         self._outcomes = Outcomes(
-            spec.id, self._reporter, control, self._engine, clock, self._wait_to_retry, self._metrics.by_records
+            spec.id, self.reporter, control, self._engine, clock, self._wait_to_retry, self._metrics.by_records
         )
-        self._outlet = outlet(self._reporter)
+        self._outlet = outlet(self.reporter)
         patience = AskAgain(lambda: not control.cancelled, lambda seconds: sit_out(seconds, control, clock))
         self._creation = Topics(spec, control, ports.topics(spec.admin, patience))
         self._thread = threading.Thread(target=self._run, name=f"pump-{spec.id}", daemon=True)
@@ -88,11 +88,21 @@ class Pump:
 
     def drain(self) -> None:
         """Until everything put so far is in Kafka and its offsets are stored, or the task is asked to stop."""
+        self.settle(None)
+        self.check()
+
+    def settle(self, seconds: float | None) -> None:
+        """The same, no longer than this, and whatever comes of it."""
+        if not self._thread.is_alive():
+            return
         with self._condition:
             self._draining = True
             self._condition.notify_all()
-            self._condition.wait_for(lambda: not self._draining or self._failure or self._control.cancelled)
-        self.check()
+            if not self._condition.wait_for(self._is_settled, seconds):
+                self._draining = False
+
+    def _is_settled(self) -> bool:
+        return not self._draining or self._failure is not None or self._control.cancelled
 
     def finish(self) -> None:
         """Drains, then ends the thread."""
@@ -108,7 +118,7 @@ class Pump:
             self._closing = True
             self._buffer.clear()
             self._condition.notify_all()
-        self._statements.close()
+        self.statements.close()
         if self._thread.ident is None:  # it never came to that
             self._outlet.close()
 
@@ -133,7 +143,7 @@ class Pump:
                     self._control.fail(failure)
                 self._task.stop_requested()
             finally:
-                self._reporter.close()
+                self.reporter.close()
                 self._outlet.close()
 
     def _work(self) -> None:
@@ -191,9 +201,9 @@ class Pump:
         for content in joined([each.content for each in polled if each.rows]):
             if isinstance(content, SourceTable):
                 parts = cut(content)
-                jobs += [(source_columns_job(self._chain, part, self._shelf), part.table.num_rows) for part in parts]
+                jobs += [(source_columns_job(self.chain, part, self._shelf), part.table.num_rows) for part in parts]
             else:
-                jobs.append((source_records_job(self._chain, content), len(content)))
+                jobs.append((source_records_job(self.chain, content), len(content)))
         return jobs
 
     def _hand_over(self, batch: Batch) -> None:
@@ -208,19 +218,19 @@ class Pump:
         for result, origin in self._results(batch):
             table = result.table()
             for topic in table.column("topic").unique().to_pylist():
-                self._see_topic(topic)
+                self.see_topic(topic)
             yield table, origin
 
     def _results(self, batch: Batch) -> Iterator[tuple[Result, Origin]]:
         """And each time, who knows what a row of it was made of."""
         made = self._parts(batch)
-        if not (self._statements and batch.rows):
+        if not (self.statements and batch.rows):
             yield from made
             return
         # Who knows what a statement made its rows of? They stand for the whole batch.
         last = batch.record(sum(batch.rows) - 1)
         place = last.source_partition, last.source_offset
-        for result in self._statements.after((each for each, _ in made), self._outcomes, self._shelf, lambda _: place):
+        for result in self.statements.after((each for each, _ in made), self._outcomes, self._shelf, lambda _: place):
             yield result, lambda _: last
 
     def _parts(self, batch: Batch) -> Iterator[tuple[Result, Origin]]:
@@ -242,7 +252,9 @@ class Pump:
             self._outlet.settle()  # what was sent before
             raise
 
-    def _see_topic(self, topic: str) -> None:
+    def see_topic(self, topic: str) -> None:
+        """It exists when this returns, if it is the task's to create it. While all is drained, from the task's thread,
+        too."""
         if topic not in self._topics:
             if topic == self._outlet.forbidden:
                 raise ConnectError(_OWN_OFFSETS)

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fakes import Clock, Consumer, task_spec
+from fakes import TASK, Clock, Consumer, Engine, QuickControl, task_spec
 
 from headgate.api import ConnectError, RetriableError, SinkRecord, SinkTask
 from headgate.metrics import SinkMetrics
 from headgate.model import TopicPartition
+from headgate.tasks.borrowed_session import BorrowedSession
 from headgate.tasks.sink.commits import Commits
 from headgate.tasks.sink.context import RuntimeSinkContext
 from headgate.tasks.sink.state import SinkState
@@ -53,7 +54,8 @@ class Bench:
         self.task, self.reporter, self.metrics, self.clock = Task(), Reporter(), SinkMetrics(), Clock()
         self.consumer = Consumer(dict.fromkeys(positions, 99), [])
         self.consumer.positions = dict(positions)
-        self.context = RuntimeSinkContext({}, lambda: self.state.assigned)
+        self.session = BorrowedSession(Engine(), TASK, QuickControl(self.clock))
+        self.context = RuntimeSinkContext({}, lambda: self.state.assigned, self.session)
         self.task.context = self.context
         reporter: Any = self.reporter
         spec = task_spec(Task, flush_interval_ms=10_000, flush_timeout_ms=3_000)
@@ -221,6 +223,20 @@ def test_what_is_retriable_is_tried_for_ever_less_and_less_often() -> None:
     assert bench.metrics.commit_failures == 8
 
 
+@pytest.mark.parametrize("used", [True, False])
+def test_the_end_of_a_session_is_tried_for_ever_too_where_the_task_uses_it(used: bool) -> None:
+    bench = Bench({P0: 5}, {P0: 2})
+    bench.session.used = used
+    refusing(bench, *[ConnectionError("reset by peer")] * 3)
+    for _ in range(3):
+        assert not bench.commit()
+    if used:
+        assert bench.commits.pause_s() == 4
+    else:
+        with pytest.raises(ConnectError, match="3 times in a row"):
+            bench.commits.pause_s()
+
+
 def test_the_third_unexpected_error_in_a_row_is_the_last(caplog: pytest.LogCaptureFixture) -> None:
     bench = Bench({P0: 5}, {P0: 2})
     closed = OSError("the warehouse is closed")
@@ -262,6 +278,26 @@ def test_only_what_was_refused_ends_the_row(between: dict[TopicPartition, int], 
             bench.commits.pause_s()
 
 
+def test_what_the_task_holds_back_does_not_end_the_row() -> None:
+    """It gathers what it refused, and has not tried to write it again."""
+    bench = Bench({P0: 5}, {P0: 2})
+    closed = OSError("the warehouse is closed")
+    script = [closed, closed, None, closed]
+
+    def answer(given: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        error = script.pop(0)
+        if error is not None:
+            raise error
+        return {P0: 2}
+
+    bench.task.answer = answer
+    for _ in range(4):
+        bench.state = replace(bench.state, positions={P0: 5})
+        bench.commit()
+    with pytest.raises(ConnectError, match="3 times in a row"):
+        bench.commits.pause_s()
+
+
 # --- when, and how it is counted --------------------------------------------------------------------------------------
 
 
@@ -269,11 +305,18 @@ def test_it_is_time_again_an_interval_after_the_last_time() -> None:
     bench = Bench({P0: 5})
     for _ in range(2):
         bench.clock.move(9.9)
-        assert not bench.commits.due
+        assert not bench.commits.take_due()
         bench.clock.move(3)
-        assert bench.commits.due
+        assert bench.commits.take_due()
         bench.commit()
-        assert not bench.commits.due
+        assert not bench.commits.take_due()
+
+
+def test_it_is_time_once_when_the_task_asks_for_it() -> None:
+    bench = Bench({P0: 5})
+    bench.context.request_commit()
+    assert bench.commits.take_due()
+    assert not bench.commits.take_due()
 
 
 def test_what_fails_is_tried_again_at_the_next_interval_not_at_once() -> None:
@@ -281,7 +324,7 @@ def test_what_fails_is_tried_again_at_the_next_interval_not_at_once() -> None:
     bench.clock.move(10)
     bench.consumer.commit_errors = [OSError("no broker")]
     bench.commit()
-    assert not bench.commits.due
+    assert not bench.commits.take_due()
 
 
 def test_what_keeps_failing_is_warned_of_once_until_it_goes_again(caplog: pytest.LogCaptureFixture) -> None:

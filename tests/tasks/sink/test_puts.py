@@ -26,6 +26,7 @@ from headgate.metrics import SinkMetrics
 from headgate.model import EngineUnavailable, PluginRef, PluginSpec, StepSpec
 from headgate.pipeline import blob
 from headgate.pipeline.sink_chain import Output
+from headgate.tasks.borrowed_session import BorrowedSession
 from headgate.tasks.control import Rebalanced, StartOver
 from headgate.tasks.outcomes import Outcomes
 from headgate.tasks.reporter import Reporter
@@ -65,16 +66,25 @@ class Frames(Noting, FrameSinkTask):
     columns = ("offset", "value")
 
 
+class TypedFrames(Noting, FrameSinkTask):
+    form = Form.TYPED
+    columns = ("offset", "value")
+
+    def put(self, content: Any) -> None:
+        super().put((content.table.to_pydict(), self.value_schema))
+
+
 class Bench:
     def __init__(
         self,
-        task: Records | Tables | Typed | Frames,
+        task: Records | Tables | Typed | Frames | TypedFrames,
         steps: Sequence[StepSpec] = (),
         statement: Callable[[Sequence[Any]], Any] | None = None,
     ) -> None:
         self.task, self.engine, self.clock, self.metrics = task, Engine(), Clock(), SinkMetrics()
         self.control = QuickControl(self.clock)
-        self.context = RuntimeSinkContext({}, lambda: frozenset({P0}))
+        session = BorrowedSession(self.engine, TASK, self.control, used=isinstance(task, FrameSinkTask))
+        self.context = RuntimeSinkContext({}, lambda: frozenset({P0}), session)
         self.pauses: list[float] = []
         self.chain = chain_spec(steps=steps)
         self.wait: Callable[[float], None] = self.pauses.append
@@ -88,7 +98,6 @@ class Bench:
             outcomes,
             self.context,
             self.metrics,
-            self.control,
             self.clock,
             lambda seconds: self.wait(seconds),
         )
@@ -115,8 +124,9 @@ def test_records_come_as_records_blob_by_blob() -> None:
     assert bench.metrics.sent.total == 3
 
 
-def test_typed_columns_come_with_their_schema_and_again_after_a_retry() -> None:
-    bench = Bench(Typed())
+@pytest.mark.parametrize("kind", [Typed, TypedFrames])
+def test_typed_columns_come_with_their_schema_and_again_after_a_retry(kind: type[Typed | TypedFrames]) -> None:
+    bench = Bench(kind())
     bench.task.errors = [RetriableError("not yet")]
     bench.results([0, 1], [2])
     first = {"offset": [0, 1], "value": ["0:0", "0:1"]}

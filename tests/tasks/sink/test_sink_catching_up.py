@@ -171,6 +171,14 @@ def test_offsets_are_committed_between_two_pieces() -> None:
     assert bench.put == values(P0, 0, 30)
 
 
+def test_a_commit_that_the_task_asks_for_comes_after_the_piece() -> None:
+    bench = SinkBench({P0: 30}, most=5)
+    bench.on_put = [None, lambda _: bench.context.request_commit()]
+    bench.run()
+    assert [entry[1] for entry in bench.of("commit")] == [{P0: 13}, {P0: 30}]
+    assert bench.put == values(P0, 0, 30)
+
+
 @pytest.mark.parametrize("errors", [{}, errors_config(tolerance="all")])
 @pytest.mark.parametrize(
     "steps", [[], [StepSpec("f", PluginSpec(PluginRef("pipeline_plugins", "Append"), {"suffix": ""}))]]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from fakes import TASK, Clock, Engine, QuickControl
 from sink_bench import P0, P1, P2
 
 from headgate.model import TopicPartition
+from headgate.tasks.borrowed_session import BorrowedSession
 from headgate.tasks.sink.context import RuntimeSinkContext
 
 
 class Held:
     def __init__(self, *partitions: TopicPartition) -> None:
         self.partitions = set(partitions)
-        self.context = RuntimeSinkContext({"file": "x"}, lambda: frozenset(self.partitions))
+        session = BorrowedSession(Engine(), TASK, QuickControl(Clock()))
+        self.context = RuntimeSinkContext({"file": "x"}, lambda: frozenset(self.partitions), session)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +266,24 @@ def test_a_stop_ends_such_a_pause() -> None:
     assert bench.puts == [values(P0, 0, 5)]
 
 
+def test_a_task_that_waits_within_a_put_hears_that_it_shall_stop() -> None:
+    bench = SinkBench({P0: 5})
+
+    def wait(_: object) -> None:
+        heard: list[str] = []
+        bench.task.stop_requested = lambda: heard.append("stop")
+        bench.control.stop()
+        bench.loop.wake()
+        assert heard == ["stop"]
+        raise RetriableError("it waited for the warehouse")
+
+    bench.loop.wake()  # before there is a task
+    bench.on_put = [wait]
+    with pytest.raises(Stopped):
+        bench.run()
+    assert bench.consumer.committed == {}
+
+
 def test_offsets_wait_for_dead_letters() -> None:
     errors = errors_config(tolerance="all", deadletterqueue_topic_name="dead")
     bench = SinkBench({P0: 5}, steps=[fails_on("0:3")], errors=errors)
@@ -330,12 +349,41 @@ def test_a_task_that_keeps_its_own_offsets_begins_there_and_the_group_hears_of_i
     assert bench.consumer.committed == {P0: 8, P1: 2}
 
 
+def test_a_task_that_lost_its_session_while_it_opens_does_so_again_with_the_next() -> None:
+    bench = SinkBench({P0: 8}, TableSinkTask)
+    asked: list[str] = []
+
+    def lose(_: object) -> None:
+        asked.append(bench.context.spark())
+        raise ConnectionError("reset by peer")
+
+    bench.on_open = [lose]
+    bench.run()
+    assert asked == [f"the session of {bench.spec.id}"]
+    assert bench.of("open") == [("open", [P0])] * 2
+    assert bench.put == values(P0, 0, 8)
+
+
+def test_a_connection_that_is_not_sparks_fails_the_task_that_opens() -> None:
+    bench = SinkBench({P0: 8}, TableSinkTask)
+    bench.on_open = [ConnectionError("the warehouse hung up")]
+    with pytest.raises(ConnectionError):
+        bench.run()
+
+
 def test_an_offset_that_the_topic_does_not_have_fails_the_task() -> None:
     bench = SinkBench({P0: 8})
     bench.on_open = [lambda _: bench.context.offset(P0, 9)]
     with pytest.raises(ConnectError, match="the topic ends at 8"):
         bench.run()
     assert bench.journal == [("start",), ("open", [P0]), ("stop",), ("leave group",)]
+
+
+def test_the_longer_nothing_came_the_longer_a_turn_waits_for_it() -> None:
+    bench = SinkBench({P0: 1})
+    bench.then(*[partial(bench.clock.move, seconds) for seconds in (4.0, 1.0, 24.0, 1.0, 100.0)], lambda: None)
+    bench.run()
+    assert bench.consumer.seconds[1:7] == [0.0, 0.5, 1.0, 1.0, 2.0, 2.0]
 
 
 # --- puts that fail ---------------------------------------------------------------------------------------------------
@@ -398,12 +446,22 @@ def test_a_record_that_the_chain_does_not_take_fails_the_task() -> None:
     assert bench.metrics.errors.errors == 1
 
 
-def test_a_task_that_cannot_even_close_is_stopped_and_leaves() -> None:
+def test_a_task_that_cannot_even_close_is_stopped_and_leaves(caplog: pytest.LogCaptureFixture) -> None:
     bench = SinkBench({P0: 3})
     bench.on_close = [ZeroDivisionError()]
-    with pytest.raises(ZeroDivisionError):
-        bench.run()
+    bench.run()
+    assert "The task could not be closed: ZeroDivisionError" in caplog.text
     assert bench.journal[-3:] == [("close", [P0]), ("stop",), ("leave group",)]
+
+
+def test_a_task_that_cannot_even_close_fails_of_what_was_wrong_first(caplog: pytest.LogCaptureFixture) -> None:
+    bench = SinkBench({P0: 30})
+    bench.on_put = [ValueError("a bug")]
+    bench.on_close = [ZeroDivisionError("another")]
+    with pytest.raises(ValueError, match="a bug"):
+        bench.run()
+    assert "The task could not be closed: ZeroDivisionError: another" in caplog.text
+    assert bench.journal[-2:] == [("stop",), ("leave group",)]
 
 
 def test_something_that_the_task_depends_on_has_died() -> None:

@@ -51,7 +51,7 @@ def pass_on(made: AtLeastOnce, batch: Batch, table: pa.Table | None = None) -> N
 
 def test_offsets_are_stored_at_the_interval_behind_what_kafka_has(source: Source) -> None:
     made = outlet(source)
-    assert made.due() is None, "there is nothing to store"
+    assert made.due() == pytest.approx(30.0), "there is nothing to store: the client may rest then"
     pass_on(made, batch_of(records(1, 2)))
     assert source.sender.values == ["1", "2"]
     assert made.due() == pytest.approx(0.5), "whether Kafka has them is looked at more often"
@@ -71,14 +71,14 @@ def test_offsets_are_stored_at_the_interval_behind_what_kafka_has(source: Source
 
 
 def test_settling_does_not_wait_for_the_interval_and_begins_another(source: Source) -> None:
-    made = outlet(source)
+    made = outlet(source, flush_interval_ms=20_000)
     pass_on(made, batch_of(records(1)))
-    source.clock.move(50.0)
+    source.clock.move(15.0)
     made.settle()
     assert source.offsets.at_zero() == {"n": 1}
     pass_on(made, batch_of(records(2)))
     made.commit_if_due()
-    assert made.due() == pytest.approx(60.0)
+    assert made.due() == pytest.approx(20.0)
 
 
 def test_with_nothing_to_store_nobody_is_asked(source: Source) -> None:
@@ -103,6 +103,40 @@ def test_a_table_without_rows_moves_the_offset(source: Source) -> None:
     made.end(batch_of(source_table(offset=9)))
     made.settle()
     assert (source.sender.values, source.offsets.at_zero()) == ([], {"n": 9})
+
+
+# --- when there is nothing to send ------------------------------------------------------------------------------------
+
+
+def test_a_client_rests_once_after_half_a_minute_and_again_after_what_wakes_it(source: Source) -> None:
+    made = outlet(source, flush_interval_ms=5_000)
+    pass_on(made, batch_of(records(1)))
+    made.settle()
+    source.clock.move(29.0)
+    made.commit_if_due()
+    assert made.due() == pytest.approx(1.0)
+    assert "rest" not in source.sender.calls
+    source.clock.move(1.0)
+    made.commit_if_due()
+    assert source.sender.calls[-1] == "rest"
+    assert made.due() is None
+    source.clock.move(100.0)
+    made.commit_if_due()
+    pass_on(made, batch_of(records(2)))
+    made.settle()
+    source.clock.move(31.0)
+    made.commit_if_due()
+    assert source.sender.calls.count("rest") == 2
+
+
+def test_a_client_that_kafka_has_not_answered_does_not_rest(source: Source) -> None:
+    made = outlet(source)
+    pass_on(made, batch_of(records(1)))
+    source.sender.at("look", lambda: False)
+    source.clock.move(45.0)
+    made.commit_if_due()
+    assert "rest" not in source.sender.calls
+    assert made.due() == pytest.approx(0.5)
 
 
 # --- when they are not ------------------------------------------------------------------------------------------------

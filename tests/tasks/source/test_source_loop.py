@@ -14,6 +14,7 @@ from source_fakes import (
     PARTITION,
     STUBBORN,
     TOLERANT,
+    WAIT_S,
     CountingTask,
     LoopThread,
     OneByOneTask,
@@ -135,6 +136,16 @@ def test_what_passes_by_itself_is_polled_again_after_a_second(source: Source) ->
     assert source.sender.values == ["1"]
 
 
+def test_a_task_that_lost_its_session_is_polled_again_with_the_next(source: Source) -> None:
+    source.script.at("start", lambda: source.script.instances[-1].context.spark())
+    source.script.give(ConnectionError("reset by peer"), records(1))
+    with source.run(source.spec()) as thread:
+        source.script.calls.await_item("poll", 3)
+        assert thread.stopped() is None
+    assert source.engine.asked_ready == 2
+    assert source.sender.values == ["1"]
+
+
 @pytest.mark.parametrize("call", ["start", "poll"])
 @pytest.mark.parametrize("boundary", [None, Boundary.POLL])
 def test_whatever_else_a_task_raises_fails_it(source: Source, boundary: Boundary | None, call: str) -> None:
@@ -147,6 +158,39 @@ def test_whatever_else_a_task_raises_fails_it(source: Source, boundary: Boundary
     source.offsets.calls.await_item("close")
     closed = source.sender.calls if boundary is None else source.transactional.calls
     closed.await_item("close")
+
+
+def test_a_task_that_cannot_even_be_stopped_fails_of_what_was_wrong_first(
+    source: Source, caplog: pytest.LogCaptureFixture
+) -> None:
+    error = ValueError("a bug")
+    source.script.at("poll", error)
+    source.script.at("stop", RuntimeError("another"))
+    with source.run(source.spec()) as thread:
+        assert thread.ended() is error
+    assert "The task could not be stopped: RuntimeError: another" in caplog.text
+
+
+def test_what_was_polled_before_a_failure_arrives_and_its_offsets_are_stored(source: Source) -> None:
+    error = ValueError("a bug")
+    source.script.give(records(1, 2), records(3), error)
+    with source.run(source.spec()) as thread:
+        assert thread.ended() is error
+    assert source.sender.values == ["1", "2", "3"]
+    assert source.offsets.at_zero() == {"n": 3}
+
+
+def test_a_failure_does_not_wait_for_ever_for_what_was_polled_before(source: Source) -> None:
+    error, answered = ValueError("a bug"), threading.Event()
+    source.sender.at("flush", lambda: answered.wait(WAIT_S) and False)
+    source.script.give(records(1), error)
+    with source.run(source.spec(flush_timeout_ms=50)) as thread:
+        assert thread.ended() is error
+        assert not answered.is_set()
+        answered.set()
+        source.sender.calls.await_item("close")
+    assert source.sender.values == ["1"]
+    assert source.offsets.at_zero() is None
 
 
 def test_without_an_engine_there_is_no_task(source: Source) -> None:

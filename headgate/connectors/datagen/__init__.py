@@ -1,0 +1,1 @@
+"""Datagen: believable records of a schema, at a rate, exactly repeatable."""

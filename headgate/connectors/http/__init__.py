@@ -1,0 +1,1 @@
+"""HTTP: records of a REST API, and records sent to one."""

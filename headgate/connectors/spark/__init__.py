@@ -1,0 +1,1 @@
+"""Connectors that read and write with Spark."""

@@ -1,0 +1,1 @@
+"""SparkSink: records as rows, written with Spark."""

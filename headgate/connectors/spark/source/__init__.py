@@ -1,0 +1,1 @@
+"""SparkSource: what Spark reads, as records."""

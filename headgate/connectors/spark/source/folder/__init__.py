@@ -1,0 +1,1 @@
+"""New files in folders, as records."""
