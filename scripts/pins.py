@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from headgate.jars import pins
-from headgate.jars.jars import DELTA, JDBC_DRIVERS, KAFKA_BROKER, SPARK_KAFKA, fetch
+from headgate.jars.jars import DELTA, HDFS_SERVERS, JDBC_DRIVERS, KAFKA_BROKER, SPARK_KAFKA, fetch
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         cache = Path(folder)
-        sets = (KAFKA_BROKER, SPARK_KAFKA, JDBC_DRIVERS, DELTA)
+        sets = (KAFKA_BROKER, SPARK_KAFKA, JDBC_DRIVERS, DELTA, HDFS_SERVERS)
         used = {jar.name for jars in sets for jar in fetch(replace(jars, pins=None), cache)}
         # Only Ivy's own cache has the groups: group/artifact/type/file.
         kept = {path: path.relative_to(cache / "ivy").parts for path in (cache / "ivy").glob("*/*/*/*.jar")}

@@ -33,6 +33,8 @@ TABLE = """
     INSERT INTO orders (country, cents)
     SELECT (ARRAY['AT', 'CH', 'DE', 'FR'])[1 + n % 4], (n * 7919) % 10000 FROM generate_series(1, {rows}) AS n;
 """
+QUICK_TO_START = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+"""All is over before what Java would compile better is worth it."""
 TOTALS = "SELECT country, count(*), sum(cents) FROM {relation} GROUP BY country ORDER BY country"
 
 
@@ -53,6 +55,7 @@ class Worker:
         self._file = DATA / "worker.properties"
         jars = [*fetch(JDBC_DRIVERS), *fetch(DELTA)]
         own = {"bootstrap.servers": bootstrap, "listeners": self.url, "spark.jars": ",".join(map(str, jars))}
+        own |= QUICK_TO_START
         lines = [f"{key}={value}\n" for key, value in own.items()]
         self._file.write_text((HERE / "worker.properties").read_text() + "".join(lines))
         self._process: subprocess.Popen[bytes] | None = None
@@ -159,8 +162,11 @@ def queried() -> dict[str, list[tuple[Any, ...]]]:
         "spark.jars": ",".join(map(str, fetch(DELTA))),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.sql.shuffle.partitions": "2",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.showConsoleProgress": "false",
+        **QUICK_TO_START,
     }.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()

@@ -16,7 +16,17 @@ from headgate.jars.ivy import FetchFailed
 from headgate.jars.lock import FileLock
 from headgate.jars.progress import Progress
 
-__all__ = ["DELTA", "JDBC_DRIVERS", "KAFKA_BROKER", "SPARK_KAFKA", "FetchFailed", "JarSet", "cache_folder", "fetch"]
+__all__ = [
+    "DELTA",
+    "HDFS_SERVERS",
+    "JDBC_DRIVERS",
+    "KAFKA_BROKER",
+    "SPARK_KAFKA",
+    "FetchFailed",
+    "JarSet",
+    "cache_folder",
+    "fetch",
+]
 
 _LIST: Final = "jars.txt"  # names and sizes; without it, or at odds with it, a folder is not a jar set
 
@@ -87,6 +97,15 @@ DELTA: Final = JarSet(
     pins=pins.OURS,
 )
 """For examples and tests, too."""
+HDFS_SERVERS: Final = JarSet(
+    "hdfs-3.5.0",
+    ("org.apache.hadoop:hadoop-client-minicluster:3.5.0",),
+    transitive=False,
+    title="the servers of HDFS 3.5.0",
+    expected=1,
+    pins=pins.OURS,
+)
+"""For tests: of the version of Hadoop that PySpark brings, and without what it brings already."""
 
 
 def cache_folder() -> Path:

@@ -4,7 +4,8 @@ import pytest
 
 from headgate.api import ConfigError, Reach, ReachKind, SinkConnector
 from headgate.connectors import SparkSink
-from headgate.connectors.spark.sink.config import CONFIG, Location, SparkSinkConfig
+from headgate.connectors.spark.location import Location
+from headgate.connectors.spark.sink.config import CONFIG, SparkSinkConfig
 from headgate.runtime.plugins import Plugins
 
 PATH = {"path": "/data/orders"}
@@ -61,8 +62,8 @@ def test_what_makes_sense_is_accepted(config: dict[str, str]) -> None:
         ({**DELTA, "mode": "upsert"}, "key.columns", "which needs them"),
         ({**DELTA, "key.columns": "id"}, "key.columns", "They are for mode=upsert"),
         ({"format": "avro", **PATH, "exactly.once": "true"}, "exactly.once", "avro cannot keep offsets"),
-        ({"table": "orders", "exactly.once": "true"}, "exactly.once", "to a path of this machine's file system only"),
-        ({"path": "s3a://a/b", "exactly.once": "true"}, "exactly.once", "to a path of this machine's file system only"),
+        ({"table": "orders", "exactly.once": "true"}, "exactly.once", "to a path of this machine or of hdfs:// only"),
+        ({"path": "s3a://a/b", "exactly.once": "true"}, "exactly.once", "to a path of this machine or of hdfs:// only"),
         ({**PATH, "schema": "id NUMBER"}, "schema", "It is not Spark's DDL: 'NUMBER' is no type"),
         ({**PATH, "schema": "id INT", "partition.by": "day"}, "partition.by", "schema has no such column"),
         ({**PATH, "schema.evolution": "guess"}, "schema.evolution", "String must be one of: fail, add, ignore"),
@@ -106,7 +107,7 @@ def test_a_path_is_of_this_machine_unless_it_says_otherwise(monkeypatch: pytest.
     assert (
         Location.of("file:///a/b") == Location.of("FILE:/a/b") == Location.of("file://host/a/b") == Location.of("/a/b")
     )
-    assert Location.of("hdfs://namenode:9000/x").local is None
+    assert Location.of("HDFS://namenode:9000/x/") == Location("hdfs://namenode:9000/x", None)
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_these_are_fine(config: dict[str, str]) -> None:
         ({**STREAM, "provider": "streams.Whole"}, "provider", "neither streamReader nor simpleStreamReader"),
         ({**STREAM, "format": "csv"}, "format", "it has no meaning with provider"),
         ({**FOLDER, "path": "data"}, "path", "must be the absolute path of a folder"),
-        ({**FOLDER, "path": "s3a://bucket/data"}, "path", "must be the absolute path of a folder"),
+        ({**FOLDER, "path": "file:data"}, "path", "must be the absolute path of a folder"),
         ({**FOLDER, "format": "orc"}, "format", "must be one of: text, csv, json, parquet"),
         ({**FOLDER, "order.by": "size"}, "order.by", "must be one of: name, time"),
         ({**FOLDER, "schema": "a INT"}, "schema", "Lines of text have none"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from headgate.connectors.spark.source.folder.listing import FolderListing
+from headgate.connectors.spark.source.folder.listing import FolderListing, local_files
 from headgate.connectors.spark.source.folder.mark import FolderFile, FolderMark, pending
 
 SETTLE = 10
@@ -89,7 +89,7 @@ def test_nothing_is_read_twice_however_files_come(
 
 
 def listing(folder: Path, pattern: str = "*", by_time: bool = False) -> FolderListing:
-    return FolderListing(str(folder), pattern, by_time)
+    return FolderListing(str(folder), lambda: local_files(str(folder)), pattern, by_time)
 
 
 def test_hidden_names_folders_and_other_patterns_are_left_out(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def session(worker: StandaloneWorker) -> SparkSession:
 def by_arrow(
     session: SparkSession, folder: Path, rows: pa.Table, by: tuple[str, ...] = (), files: int = 1
 ) -> DataFrame:
-    made = ParquetFiles.of(session, folder, rows.schema, by, {})
+    made = ParquetFiles.of(session, str(folder), rows.schema, by, {})
     assert made is not None
     made.write(session, rows, files)
     return session.read.parquet(str(folder))
@@ -97,15 +97,15 @@ def test_rows_keep_their_order_and_are_in_so_many_files(session: SparkSession, t
 def test_what_only_spark_knows_is_left_to_it(
     session: SparkSession, tmp_path: Path, options: dict[str, str], by: tuple[str, ...], codec: str | None
 ) -> None:
-    made = ParquetFiles.of(session, tmp_path, ALL, by, options)
+    made = ParquetFiles.of(session, str(tmp_path), ALL, by, options)
     assert (made.codec if made else None) == codec
 
 
 def test_settings_of_the_worker_file_count(session: SparkSession, tmp_path: Path) -> None:
     codec, other = "spark.sql.parquet.compression.codec", "spark.sql.parquet.outputTimestampType"
     session.conf.set(codec, "gzip")
-    made = ParquetFiles.of(session, tmp_path, ALL, (), {})
+    made = ParquetFiles.of(session, str(tmp_path), ALL, (), {})
     assert made is not None
     assert made.codec == "gzip"
     session.conf.set(other, "TIMESTAMP_MILLIS")
-    assert ParquetFiles.of(session, tmp_path, ALL, (), {}) is None
+    assert ParquetFiles.of(session, str(tmp_path), ALL, (), {}) is None

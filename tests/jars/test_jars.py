@@ -9,12 +9,22 @@ from typing import Any
 import pytest
 
 from headgate.jars import pins
-from headgate.jars.jars import DELTA, JDBC_DRIVERS, KAFKA_BROKER, SPARK_KAFKA, FetchFailed, JarSet, cache_folder, fetch
+from headgate.jars.jars import (
+    DELTA,
+    HDFS_SERVERS,
+    JDBC_DRIVERS,
+    KAFKA_BROKER,
+    SPARK_KAFKA,
+    FetchFailed,
+    JarSet,
+    cache_folder,
+    fetch,
+)
 from headgate.jars.lock import FileLock
 
 pytestmark = pytest.mark.process
 
-OURS = (KAFKA_BROKER, SPARK_KAFKA, JDBC_DRIVERS, DELTA)
+OURS = (KAFKA_BROKER, SPARK_KAFKA, JDBC_DRIVERS, DELTA, HDFS_SERVERS)
 TWO = JarSet("two", ("org.example:one:1.0", "org.example:two:2.0"), transitive=False)
 NAMES = ["one-1.0.jar", "two-2.0.jar"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from headgate.api import (
     non_empty,
     one_of,
 )  # fmt: skip
+from headgate.connectors.spark.location import Location
 from headgate.connectors.spark.sink.columns import Columns, Evolution
 from headgate.connectors.spark.sink.ddl import NoDdl, parse
 
@@ -78,7 +78,6 @@ KNOWN_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 _COMPRESSIONS: Final = (
     "none", "uncompressed", "snappy", "gzip", "zstd", "lz4", "lz4_raw", "lzo", "zlib", "bzip2", "deflate", "brotli",
 )  # fmt: skip
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
 _GLOB: Final = re.compile(r"[*?\[\]{}\\\x00]")
 _NAME: Final = r"[A-Za-z_]\w*"
 INSTALL: Final = 'pip install "headgate[iceberg]"'
@@ -142,29 +141,6 @@ CONFIG: Final = ConfigDef(
     Key(ROTATE_BYTES, LONG, 128 * 1024 * 1024, at_least(1), doc="So much memory rows take, then they are written."),
     Key(ROTATE_MS, LONG, 60_000, at_least(1), doc="So long rows wait, then they are written."),
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Location:
-    """A folder, on this machine or elsewhere."""
-
-    uri: str
-    """As Spark is told it."""
-    local: str | None
-    """Absolute; None: it is elsewhere."""
-
-    @classmethod
-    def of(cls, path: str) -> Location:
-        found = _SCHEME.fullmatch(path)
-        if found is not None and found[1].lower() != "file":
-            return cls(path, None)
-        plain = re.sub(r"^//[^/]*", "", found[2]) if found else path
-        # By its scheme: a path alone may be one of another file system, if the worker file says so.
-        local = os.path.abspath(plain)
-        return cls(f"file:{local}", local)
-
-    def reach(self) -> Reach:
-        return Reach(ReachKind.HOST, self.uri, PATH) if self.local is None else Reach(ReachKind.WRITE, self.local, PATH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +222,7 @@ def validated(config: Mapping[str, str]) -> list[ConfigValue]:
 def reaches(config: Mapping[str, str]) -> Iterator[Reach]:
     path, table, kind = (config.get(key, "").strip() for key in (PATH, TABLE, FORMAT))
     if path:
-        yield Location.of(path).reach()
+        yield Location.of(path).reach(ReachKind.WRITE, PATH)
     if table:
         catalog = config.get(CATALOG, CONFIG[CATALOG].default).strip()
         yield Reach(ReachKind.TABLE, f"{catalog}.{table}" if _known(kind) == ICEBERG else table, TABLE)
@@ -283,10 +259,10 @@ def _problems(parsed: Mapping[str, Any], config: Mapping[str, str]) -> Iterator[
     if parsed[EXACTLY_ONCE]:
         if not files and kind not in TABLES:
             yield problem(EXACTLY_ONCE, f"{kind} cannot keep offsets; {', '.join((*FILES, *TABLES))} can")
-        elif files and (path is None or Location.of(path).local is None):
+        elif files and (path is None or not Location.of(path).atomic):
             yield problem(
                 EXACTLY_ONCE,
-                f"Files are written exactly once to a {PATH} of this machine's file system only: other stores do not"
+                f"Files are written exactly once to a {PATH} of this machine or of hdfs:// only: other stores do not"
                 f" promise that of two writers one is refused. Use {FORMAT}={DELTA} or {FORMAT}={ICEBERG} there",
             )
     if parsed[EVOLUTION] == Evolution.ADD.value and (kind == "csv" or (table is not None and kind not in TABLES)):

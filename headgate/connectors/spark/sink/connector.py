@@ -43,5 +43,6 @@ class SparkSink(SinkConnector):
         if settings.exactly_once and settings.format in TABLES:
             move_offsets(target_of(settings), self.context.spark(), offsets)
         elif settings.exactly_once:
-            ledger_of(settings).move(offsets)
+            local = settings.location is not None and settings.location.local is not None
+            ledger_of(settings, None if local else self.context.spark()).move(offsets)
         return True

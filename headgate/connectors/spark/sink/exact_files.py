@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from headgate.api import ConnectError
+from headgate.connectors.durable import unwritable
+from headgate.connectors.spark.hadoop import HadoopFiles
+from headgate.connectors.spark.location import Location
 from headgate.connectors.spark.sink.append import shown, writer_of
 from headgate.connectors.spark.sink.config import PARQUET, SparkSinkConfig
 from headgate.connectors.spark.sink.ddl import parse, written
@@ -24,16 +26,16 @@ class ExactFiles:
 
     def __init__(self, config: SparkSinkConfig) -> None:
         self._config = config
-        self._ledger = ledger_of(config)
         self._number = 0
 
     def open(self, session: SparkSession) -> Opened:
         master = session.sparkContext.master or ""
-        if not master.startswith("local"):
+        if _location(self._config).local is not None and not master.startswith("local"):
             raise ConnectError(
-                f"Files are written exactly once by executors of this machine only, and spark.master is {master}. Use"
-                " format=delta on a store that all executors reach"
+                f"Files of this machine are written exactly once by its own executors only, and spark.master is"
+                f" {master}. Use a path of hdfs://, or format=delta on a store that all executors reach"
             )
+        self._ledger = ledger_of(self._config, session)
         self._ledger.discard_staged()
         self._ledger.settle()
         last = self._ledger.last()
@@ -53,17 +55,30 @@ class ExactFiles:
         self._number += 1
         self._ledger.settle()
 
-    def _save(self, session: SparkSession, rows: pa.Table, folder: Path) -> None:
-        by, options = self._config.partition_by, self._config.options
-        plain = self._config.format == PARQUET
-        files = ParquetFiles.of(session, folder, rows.schema, by, options) if plain else None
+    def _save(self, session: SparkSession, rows: pa.Table, folder: str) -> None:
+        config = self._config
+        local = _location(config).local is not None
+        files = None
+        if local and config.format == PARQUET:
+            files = ParquetFiles.of(session, folder, rows.schema, config.partition_by, config.options)
         if files is not None:
             files.write(session, rows, files_for(rows))
         else:
-            writer_of(frame_of(session, rows), self._config).save(f"file:{folder}")
+            writer_of(frame_of(session, rows), config).save(f"file:{folder}" if local else folder)
 
 
-def ledger_of(config: SparkSinkConfig) -> FileLedger:
+def ledger_of(config: SparkSinkConfig, session: SparkSession | None) -> FileLedger:
+    """Of this machine's files also without a session. Raises ConnectError."""
+    location = _location(config)
+    if location.local is not None:
+        return FileLedger(location.local, config.name)
+    assert session is not None
+    try:
+        return FileLedger(location.uri, config.name, HadoopFiles(session, location.uri))
+    except OSError as error:
+        raise unwritable(f"folder {location.uri}", error.strerror or "") from error
+
+
+def _location(config: SparkSinkConfig) -> Location:
     assert config.location is not None
-    assert config.location.local is not None
-    return FileLedger(Path(config.location.local), config.name)
+    return config.location

@@ -1,4 +1,4 @@
-"""FileLedger: which files of a folder count, and the offsets behind them. Of one connector, on this machine.
+"""FileLedger: which files of a folder count, and the offsets behind them. Of one connector.
 
     _headgate/<connector>/<number>/entry.json    the offsets of all partitions, and the columns
     _headgate/<connector>/<number>/files/...     what is still to be moved to where readers look
@@ -12,20 +12,18 @@ name begins like this one's.
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
 from headgate.api import ConnectError, TopicPartition
-from headgate.connectors.durable import sync, take_name, unwritable
+from headgate.connectors.durable import unwritable
 from headgate.connectors.ledger import Taken
+from headgate.connectors.spark.sink.file_store import FileStore, LocalStore
 from headgate.connectors.spark.sink.target import altered
 
 _FOLDER: Final = "_headgate"
@@ -47,9 +45,12 @@ class FileEntry:
 
 
 class FileLedger:
-    def __init__(self, root: Path, connector: str) -> None:
+    def __init__(self, root: str, connector: str, store: FileStore | None = None) -> None:
         self._root = root
-        self._folder = root / _FOLDER / quote(connector, safe="").replace(".", "%2E")
+        self._folder = f"{root}/{_FOLDER}/{quote(connector, safe='').replace('.', '%2E')}"
+        self._store = store or LocalStore()
+        self._settled = 0
+        """All up to this number were."""
 
     def last(self) -> FileEntry:
         """The newest one; without any, number 0. Raises ConnectError."""
@@ -57,9 +58,9 @@ class FileLedger:
             numbers = self._numbers()
             if not numbers:
                 return FileEntry()
-            path = self._entry(numbers[-1]) / _ENTRY
+            path = f"{self._entry(numbers[-1])}/{_ENTRY}"
             try:
-                content = json.loads(path.read_text())
+                content = json.loads(self._store.read(path))
                 offsets = {
                     TopicPartition(topic, int(partition)): int(offset)
                     for topic, known in content["offsets"].items()
@@ -74,73 +75,62 @@ class FileLedger:
         offsets: dict[str, dict[str, int]] = {}
         for where, offset in sorted(entry.offsets.items()):
             offsets.setdefault(where.topic, {})[str(where.partition)] = offset
-        staged = StagedEntry(self._folder / f"{_STAGED}{uuid.uuid4().hex}", entry)
+        staged = StagedEntry(f"{self._folder}/{_STAGED}{uuid.uuid4().hex}", entry)
         with self._told():
-            staged.folder.mkdir(parents=True)
-            _write(staged.folder / _ENTRY, json.dumps({"offsets": offsets, "columns": entry.columns}))
+            content = json.dumps({"offsets": offsets, "columns": entry.columns})
+            self._store.write(f"{staged.folder}/{_ENTRY}", content.encode())
         return staged
 
     def commit(self, staged: StagedEntry) -> None:
         """Raises Taken; and ConnectError, after which only `last` knows whether it is there."""
-        number = staged.entry.number
+        store, number = self._store, staged.entry.number
         with self._told():
             # Whoever opened the ledger meanwhile has moved it away, and Spark may have made the folder anew, in which
             # then not all files are.
-            if not (staged.folder / _ENTRY).exists() or (number > 1 and not self._entry(number - 1).is_dir()):
+            gone = not store.exists(f"{staged.folder}/{_ENTRY}")
+            if gone or (number > 1 and not store.exists(self._entry(number - 1))):
                 raise self._taken()
-            for path, _, names in os.walk(staged.folder):
-                for each in (path, *(os.path.join(path, name) for name in names)):
-                    sync(each)
+            store.sync(staged.folder)
             try:
-                taken = not take_name(staged.folder, self._entry(number))
-            except FileNotFoundError:  # it was moved away right now
-                taken = True
-            if taken:
-                raise self._taken()
+                store.rename(staged.folder, self._entry(number))
+            except (FileExistsError, FileNotFoundError):  # another has it; or it was moved away right now
+                raise self._taken() from None
 
     def settle(self) -> None:
         """Moves all files to where readers look; several may do so at once. Raises ConnectError."""
         with self._told():
             numbers = self._numbers()
             for number in numbers:
-                self._move(self._entry(number) / _FILES)
+                if number > self._settled:
+                    self._move(f"{self._entry(number)}/{_FILES}")
             for number in numbers[:-_KEPT]:
-                shutil.rmtree(self._entry(number))
+                self._store.remove(self._entry(number))
+            self._settled = numbers[-1] if numbers else 0
 
-    def _move(self, files: Path) -> None:
-        if not files.is_dir():
+    def _move(self, files: str) -> None:
+        store = self._store
+        if not store.exists(files):
             return
-        touched = set()
-        for path, folders, names in os.walk(files):
-            folders[:] = [name for name in folders if _counts(name)]
-            for name in filter(_counts, names):
-                source = Path(path, name)
-                target = self._root / source.relative_to(files)
-                target.parent.mkdir(parents=True, exist_ok=True)
+        for path in store.files(files):
+            if all(map(_counts, path.split("/"))):
                 try:
-                    os.rename(source, target)
+                    store.rename(f"{files}/{path}", f"{self._root}/{path}")
                 except FileNotFoundError:
-                    if source.exists():
+                    if store.exists(f"{files}/{path}"):
                         raise
-                touched.add(target.parent)
-        for folder in touched:
-            sync(folder)
-        shutil.rmtree(files, ignore_errors=True)
+        store.remove(files)
 
     def discard_staged(self) -> None:
         """Of all writers: those that still live will find out that they are not alone. Raises ConnectError."""
         with self._told():
-            found = self._folder.iterdir() if self._folder.is_dir() else ()
-            for path in found:
-                if path.name.startswith(_STAGED):
-                    gone = path.with_name(_GONE + uuid.uuid4().hex)
-                    with suppress(FileNotFoundError):
-                        os.rename(path, gone)  # at once: a half of it must not become an entry
-                elif path.name.startswith(_GONE):
-                    gone = path
-                else:
+            for name in self._store.names(self._folder):
+                gone = name if name.startswith(_GONE) else _GONE + uuid.uuid4().hex
+                if name.startswith(_STAGED):
+                    with suppress(FileNotFoundError):  # at once: a half of it must not become an entry
+                        self._store.rename(f"{self._folder}/{name}", f"{self._folder}/{gone}")
+                elif name != gone:
                     continue
-                shutil.rmtree(gone, ignore_errors=True)
+                self._store.remove(f"{self._folder}/{gone}")
 
     def move(self, changes: Mapping[TopicPartition, int | None]) -> None:
         """To other offsets, or, where there is None, to what the group says; without any changes, that of all. Raises
@@ -151,11 +141,10 @@ class FileLedger:
             self.commit(self.stage(FileEntry(last.number + 1, offsets, last.columns)))
 
     def _numbers(self) -> list[int]:
-        names = os.listdir(self._folder) if self._folder.is_dir() else []
-        return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
+        return sorted(int(name) for name in self._store.names(self._folder) if _NUMBER.fullmatch(name))
 
-    def _entry(self, number: int) -> Path:
-        return self._folder / f"{number:020}"
+    def _entry(self, number: int) -> str:
+        return f"{self._folder}/{number:020}"
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -176,21 +165,14 @@ class FileLedger:
 class StagedEntry:
     """Out of sight, until it is committed."""
 
-    folder: Path
+    folder: str
     entry: FileEntry
 
     @property
-    def files(self) -> Path:
-        return self.folder / _FILES
+    def files(self) -> str:
+        return f"{self.folder}/{_FILES}"
 
 
 def _counts(name: str) -> bool:
     """Whether Spark's readers would look at it."""
     return not name.startswith(".") and (not name.startswith("_") or "=" in name)
-
-
-def _write(path: Path, text: str) -> None:
-    with open(path, "x") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())

@@ -47,7 +47,7 @@ class ParquetFiles:
 
     @classmethod
     def of(
-        cls, session: SparkSession, folder: Path, schema: pa.Schema, by: Sequence[str], options: Mapping[str, str]
+        cls, session: SparkSession, folder: str, schema: pa.Schema, by: Sequence[str], options: Mapping[str, str]
     ) -> ParquetFiles | None:
         """None: it takes Spark's own writer."""
         given = {name.lower(): value for name, value in options.items()}
@@ -55,7 +55,7 @@ class ParquetFiles:
         known = _CODECS.get((codec or "").strip().lower(), "")
         told = given or any(name.startswith(_SETTINGS) for name in session.conf.getAll)
         alike = all(_named_alike(schema.field(name).type) for name in by)
-        return cls(str(folder), tuple(by), known) if known and alike and not told else None
+        return cls(folder, tuple(by), known) if known and alike and not told else None
 
     def write(self, session: SparkSession, rows: pa.Table, files: int) -> None:
         """Executors of this machine write so many files, for each folder. Raises what they meet."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from headgate.api import ConfigDef, ConfigError, ConfigValue, Key, at_least, no_duplicates, non_empty, one_of
 from headgate.api.config import HIGH, INT, LIST, LOW, STRING, or_null
+from headgate.connectors.spark.location import Location
 from headgate.connectors.spark.source.folder.formats import CSV, JSON, PARQUET, TEXT, refusal
 from headgate.connectors.spark.source.provider import valid_provider
 
@@ -37,10 +39,11 @@ NEVER: Final = "never"
 _OF_FOLDERS: Final = (FORMAT, ORDER, PATTERN, SETTLE)
 
 
-def _local_folder(key: str, value: Any) -> None:
-    if not os.path.isabs(value):
+def _folder(key: str, value: Any) -> None:
+    found = Location.of(value)
+    if found.local is not None and not os.path.isabs(re.sub("^file:", "", value, flags=re.IGNORECASE)):
         reason = "It must be the absolute path of a folder that this worker and the executors have at the same place"
-        raise ConfigError.invalid(key, value, reason)
+        raise ConfigError.invalid(key, value, f"{reason}, or the URI of one elsewhere, such as s3a://bucket/folder")
 
 
 CONFIG: Final = ConfigDef(
@@ -56,9 +59,9 @@ CONFIG: Final = ConfigDef(
         PATH,
         STRING,
         default=None,
-        validator=or_null(_local_folder),
+        validator=or_null(_folder),
         importance=HIGH,
-        doc="A folder whose new files are read.",
+        doc="A folder whose new files are read: an absolute path, or a URI such as s3a://bucket/folder.",
     ),
     Key(TOPIC, STRING, validator=non_empty, importance=HIGH, doc="Topic that the rows are written to."),
     Key(
@@ -130,7 +133,7 @@ CONFIG: Final = ConfigDef(
 class SparkSourceConfig:
     provider: str | None
     """With dots only."""
-    path: str | None
+    folder: Location | None
     topic: str
     format: str
     by_time: bool
@@ -154,7 +157,7 @@ class SparkSourceConfig:
             raise ConfigError(problem)
         return cls(
             provider=parsed[PROVIDER] and parsed[PROVIDER].replace(":", "."),
-            path=parsed[PATH],
+            folder=parsed[PATH] and Location.of(parsed[PATH]),
             topic=parsed[TOPIC],
             format=parsed[FORMAT],
             by_time=parsed[ORDER] == BY_TIME,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from headgate.api import ConfigValue, ConnectError, ExactlyOnceSupport, SourceConnector, SourceTask
 from headgate.api.reach import Reach, ReachKind
+from headgate.connectors.spark.location import Location
 from headgate.connectors.spark.source.config import CONFIG, PATH, PROVIDER, SparkSourceConfig, validated
 from headgate.connectors.spark.source.folder.mark import FolderMark
 from headgate.connectors.spark.source.folder.task import FolderTask
@@ -32,7 +32,7 @@ class SparkSource(SourceConnector):
         if (provider := config.get(PROVIDER, "")) and (module := parts(provider)[0]):
             yield Reach(ReachKind.CODE, module, PROVIDER)
         if path := config.get(PATH, "").strip():
-            yield Reach(ReachKind.READ, path, PATH)
+            yield Location.of(path).reach(ReachKind.READ, PATH)
 
     def validate(self, config: Mapping[str, str]) -> list[ConfigValue]:
         return validated(config)
@@ -54,13 +54,13 @@ class SparkSource(SourceConnector):
         self, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
     ) -> bool:
         given = SparkSourceConfig.of(config)
-        expected = {SOURCE: given.provider} if given.path is None else {PATH: os.path.normpath(given.path)}
+        expected = {SOURCE: given.provider} if given.folder is None else {PATH: given.folder.path}
         for partition, offset in offsets:
             if offset is None:  # anything may be reset: what is of no use must be possible to clean up
                 continue
             if dict(partition) != expected:
                 raise ConnectError(f"The partition of this connector is {expected}, not {dict(partition)}")
-            if given.path is None:
+            if given.folder is None:
                 StreamPosition.read(offset)
             else:
                 FolderMark.read(offset, given.by_time)

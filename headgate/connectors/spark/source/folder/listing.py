@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final
@@ -19,6 +21,9 @@ _HIDDEN: Final = ("_", ".")
 @dataclass(eq=False)
 class FolderListing:
     _path: str
+    """For people."""
+    _look: Callable[[], Iterable[FolderFile]]
+    """Lists its files. Raises OSError."""
     _pattern: str
     _by_time: bool
     _below: set[str] | None = None
@@ -26,30 +31,24 @@ class FolderListing:
     _complained: set[str] = field(default_factory=set)
 
     def files(self) -> list[FolderFile]:
-        """Regular files, or links to such, straight in the folder. None while there is no folder. Raises
-        ConnectError."""
-        found: list[FolderFile] = []
+        """Those straight in the folder. None while there is no folder. Raises ConnectError."""
         try:
-            with os.scandir(self._path) as entries:
-                for entry in entries:
-                    if not entry.name.startswith(_HIDDEN) and fnmatchcase(entry.name, self._pattern):
-                        self._add(entry, found)
+            return [each for each in self._look() if self._is_meant(each.name)]
         except FileNotFoundError:
             self._complain(f"{self._path} does not exist: it is waited for")
+            return []
         except OSError as error:
             raise ConnectError(f"Folder {self._path} cannot be read: {error.strerror}") from error
-        return found
 
-    def _add(self, entry: os.DirEntry[str], found: list[FolderFile]) -> None:
+    def _is_meant(self, name: str) -> bool:
+        if name.startswith(_HIDDEN) or not fnmatchcase(name, self._pattern):
+            return False
         try:
-            entry.name.encode()
-            if entry.is_file():
-                told = entry.stat()
-                found.append(FolderFile(entry.name, told.st_mtime_ns // 1_000_000, told.st_size))
-        except FileNotFoundError:
-            pass  # it went while we looked
+            name.encode()
         except UnicodeEncodeError:
-            self._complain(f"{self._path} has a file whose name is not UTF-8, which is left out: {entry.name!r}")
+            self._complain(f"{self._path} has a file whose name is not UTF-8, which is left out: {name!r}")
+            return False
+        return True
 
     def look_for_late(self, files: list[FolderFile], mark: FolderMark) -> None:
         """Says so once when a file turns up below the mark: it will not be read."""
@@ -74,3 +73,13 @@ class FolderListing:
         if what not in self._complained:
             self._complained.add(what)
             log.warning("%s", what)
+
+
+def local_files(path: str) -> Iterator[FolderFile]:
+    """Regular files, or links to such. Raises OSError."""
+    with os.scandir(path) as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):  # it went while we looked
+                if entry.is_file():
+                    told = entry.stat()
+                    yield FolderFile(entry.name, told.st_mtime_ns // 1_000_000, told.st_size)

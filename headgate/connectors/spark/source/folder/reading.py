@@ -86,4 +86,4 @@ class FileReading:
 
 
 def _url(path: str) -> str:
-    return f"file://{path}"
+    return f"file://{path}" if path.startswith("/") else path

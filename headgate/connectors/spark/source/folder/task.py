@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from headgate.api import Reach, ReachKind, SourceFrame, SourceTable
+from headgate.connectors.spark.hadoop import HadoopFiles
 from headgate.connectors.spark.source.config import ALWAYS, SparkSourceConfig
 from headgate.connectors.spark.source.folder.formats import TEXT, is_pattern
-from headgate.connectors.spark.source.folder.listing import FolderListing
+from headgate.connectors.spark.source.folder.listing import FolderListing, local_files
 from headgate.connectors.spark.source.folder.mark import PATH, FolderFile, FolderMark, pending
 from headgate.connectors.spark.source.polling import SparkPolling, failure
 
@@ -36,7 +37,7 @@ _LARGE: Final = 1024 * 1024
 
 class FolderTask(SparkPolling):
     """Files are read in their order, and behind the last record of each the mark moves on. The folder is looked at by
-    the worker; Spark is asked only when there is something to read."""
+    the worker; Spark jobs are run only when there is something to read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,10 +49,10 @@ class FolderTask(SparkPolling):
 
     def start(self, config: Mapping[str, str]) -> None:
         self.config = given = SparkSourceConfig.of(config)
-        assert given.path is not None
-        self._path = os.path.normpath(given.path)
-        self.context.require(Reach(ReachKind.READ, self._path, PATH))
-        self._listing = FolderListing(self._path, given.pattern, given.by_time)
+        assert given.folder is not None
+        self._folder, self._path = given.folder, given.folder.path
+        self.context.require(given.folder.reach(ReachKind.READ, PATH))
+        self._listing = FolderListing(self._path, self._look, given.pattern, given.by_time)
         self._partition = {PATH: self._path}
         stored = self.context.offset_reader.offset(self._partition)
         self._mark = None if stored is None else FolderMark.read(stored, given.by_time)
@@ -85,6 +86,12 @@ class FolderTask(SparkPolling):
 
     # --- which files --------------------------------------------------------------------------------------------------
 
+    def _look(self) -> Iterable[FolderFile]:
+        if self._folder.local is not None:
+            return local_files(self._folder.local)
+        found = HadoopFiles(self._session(), self._folder.uri).listed(self._folder.uri)
+        return [FolderFile(each.name, each.modified, each.size) for each in found if not each.folder]
+
     def _pending(self) -> list[FolderFile]:
         files = self._listing.files()
         if self._mark is not None:
@@ -113,8 +120,9 @@ class FolderTask(SparkPolling):
         if not framed:
             files = self._together(found, _BYTES)
         paths = [self._of(file) for file in files]
-        for path in paths:  # a link may lead anywhere
-            self.context.require(Reach(ReachKind.READ, path, PATH))
+        if self._folder.local is not None:
+            for path in paths:  # a link may lead anywhere
+                self.context.require(Reach(ReachKind.READ, path, PATH))
         session = self._session()
         reading = FileReading(self.config.format, self.config.options, self.config.batch_size)
         self._reading = files
