@@ -15,7 +15,7 @@ import pytest
 from docs_support import DOCS, ROOT, first_column, page_name, prose, section
 
 from headgate.cli import migrate, standalone
-from headgate.jars.jars import KAFKA_BROKER, SPARK_KAFKA
+from headgate.jars.jars import DELTA, HDFS_SERVERS, JDBC_DRIVERS, KAFKA_BROKER, SPARK_KAFKA
 from headgate.producer import FatalProducerError, Operation, codes
 from headgate.producer.classify import Situation, classify
 from headgate.rest.app import admin_routes, main_routes
@@ -172,7 +172,8 @@ def test_every_dependency_has_its_line() -> None:
 
 def test_every_jar_has_its_line() -> None:
     told = first_column(section(DOCS / "dependencies.md", "Jars"))
-    assert sorted(told) == sorted([*SPARK_KAFKA.coordinates, *KAFKA_BROKER.coordinates])
+    sets = (SPARK_KAFKA, KAFKA_BROKER, DELTA, JDBC_DRIVERS, HDFS_SERVERS)
+    assert sorted(told) == sorted(each for jars in sets for each in jars.coordinates)
 
 
 # --- configuration.md -------------------------------------------------------------------------------------------------

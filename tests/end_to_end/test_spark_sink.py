@@ -262,7 +262,7 @@ def test_a_delta_table_has_each_key_once_and_offsets_of_a_users_choice(
         ({"mode": "overwrite"}, "String must be one of: append, upsert"),
         ({"format": "org.evil.Source"}, "headgate.tables"),
         ({"options.fs.file.impl": "evil.Files"}, "for the worker file"),
-        ({"path": "s3a://a/b", "exactly.once": "true"}, "of this machine's file system only"),
+        ({"path": "s3a://a/b", "exactly.once": "true"}, "of this machine or of hdfs:// only"),
     ],
 )
 def test_a_wrong_configuration_is_refused(

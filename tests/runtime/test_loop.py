@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import re
 import threading
@@ -86,16 +87,24 @@ class TestTimeout:
     def test_a_failure_after_the_caller_has_gone_disturbs_nobody(
         self, loop: HerderLoop, caplog: pytest.LogCaptureFixture
     ) -> None:
+        caller_has_gone, failed = threading.Event(), threading.Event()
+
         async def command() -> None:
-            await asyncio.sleep(0.02)
+            while not caller_has_gone.is_set():
+                await asyncio.sleep(0.001)
+            failed.set()
             raise BadRequest("too late")
 
         async def impatient() -> None:
             with pytest.raises(RequestTimeout):
                 await loop.call(command, timeout=0.001)
-            await asyncio.sleep(0.05)
+            caller_has_gone.set()
+            while not failed.is_set():
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0.01)  # so that this loop hears of it
 
         asyncio.run(impatient())
+        gc.collect()
         assert "never retrieved" not in caplog.text
 
 
