@@ -126,3 +126,14 @@ def test_a_file_below_the_mark_is_told_once(tmp_path: Path, caplog: pytest.LogCa
     looking.look_for_late([old, late, new], FolderMark("o", None, 1, True))
     (told,) = caplog.messages
     assert told.startswith(f"{tmp_path}/b belongs before m, which has been read")
+
+
+def test_a_file_that_was_read_is_not_late(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Also the first one, whose place the mark was at when it was first looked."""
+    looking = listing(tmp_path)
+    files = [FolderFile(name, 0, 1) for name in "abc"]
+    looking.passed(["a"])
+    looking.look_for_late(files, FolderMark("a", None, 1, True))
+    looking.passed(["b"])
+    looking.look_for_late(files, FolderMark("b", None, 1, True))
+    assert caplog.messages == []

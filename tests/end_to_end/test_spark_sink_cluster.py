@@ -129,6 +129,8 @@ def test_delta_has_each_record_once(sinks: Sinks) -> None:
 def test_files_exactly_once_are_refused_for_executors_elsewhere(sinks: Sinks) -> None:
     folder = sinks.create("exact", **{"exactly.once": "true"})
     trace = sinks.client.await_states("exact", "RUNNING", "FAILED", seconds=90)["tasks"][0]["trace"]
-    told = f"by its own executors only, and spark.master is {sinks.cluster.url}. Use a path of hdfs://, or format=delta on"
+    told = (
+        f"by its own executors only, and spark.master is {sinks.cluster.url}. Use a path of hdfs://, or format=delta on"
+    )
     assert told in trace
     assert not folder.exists()

@@ -32,6 +32,8 @@ from headgate.tasks.source.transactions import Transactions
 log = logging.getLogger(__name__)
 
 _POLL: Final = "poll()"
+_LAST_S: Final = 30.0
+"""How long a task that has failed waits for what it polled before: as long as Java's producer is given to close."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ class SourceLoop:
         except Exception:
             # What was polled before is not to blame. A transaction, though, ends with the task that has failed in it.
             if transactions is None:
-                pump.settle(spec.flush_timeout_ms / 1000)
+                pump.settle(_LAST_S)
             raise
         finally:
             frames.close()

@@ -43,6 +43,7 @@ from headgate.producer.errors import (
 )
 from headgate.producer.states import State
 from headgate.tasks.control import Stopped
+from headgate.tasks.source import loop
 from headgate.tasks.source.refusals import RecordRefused
 from headgate.tasks.source.transaction_errors import TransactionFailed
 
@@ -180,11 +181,14 @@ def test_what_was_polled_before_a_failure_arrives_and_its_offsets_are_stored(sou
     assert source.offsets.at_zero() == {"n": 3}
 
 
-def test_a_failure_does_not_wait_for_ever_for_what_was_polled_before(source: Source) -> None:
+def test_a_failure_does_not_wait_for_ever_for_what_was_polled_before(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "_LAST_S", 0.05)
     error, answered = ValueError("a bug"), threading.Event()
     source.sender.at("flush", lambda: answered.wait(WAIT_S) and False)
     source.script.give(records(1), error)
-    with source.run(source.spec(flush_timeout_ms=50)) as thread:
+    with source.run(source.spec()) as thread:
         assert thread.ended() is error
         assert not answered.is_set()
         answered.set()

@@ -27,7 +27,7 @@ class FolderListing:
     _pattern: str
     _by_time: bool
     _below: set[str] | None = None
-    """Names of files below the mark when it was last looked."""
+    """Names of files up to the mark when it was last looked."""
     _complained: set[str] = field(default_factory=set)
 
     def files(self) -> list[FolderFile]:
@@ -62,7 +62,7 @@ class FolderListing:
                         *(os.path.join(self._path, name), mark.name),
                         "later time, with touch" if self._by_time else "name that comes later",
                     )
-        self._below = below
+        self._below = below | {mark.name}
 
     def passed(self, names: list[str]) -> None:
         """These were read: they are below the mark from now on, and not late."""
