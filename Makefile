@@ -37,11 +37,11 @@ lake: setup  ## PostgreSQL, Kafka, SQL, Parquet and Delta; the worker is killed,
 	@$(BIN)/python examples/lake/run.py $(ARGS)
 
 test: setup  ## all tests but those of clusters; ARGS="-k pause" chooses
-	@echo "==> test: those with broker and Spark, which wait a lot, in four processes; plain values fill the gaps"
-	@$(MAKE) --no-print-directory -j 3 -O PURE_ARGS= PURE_SKIPS= test-served $(PURE_ROOMS)
+	@echo "==> test: those with broker and Spark, which wait a lot, in three processes; plain values fill the gaps"
+	@$(MAKE) --no-print-directory -j 2 -O PURE_ARGS= PURE_SKIPS= test-served $(PURE_ROOMS)
 
 test-served:
-	@$(SOME) -n 4 --dist loadfile --no-loadscope-reorder --durations=20 -m "(broker or spark or process) and not clusters" $(ARGS) $(NONE)
+	@$(SOME) -n 3 --dist loadfile --no-loadscope-reorder --durations=20 -m "(broker or spark or process) and not clusters" $(ARGS) $(NONE)
 
 clusters: setup  ## tests of clusters of worker processes, and of all that may happen to them; ARGS="-k faults" chooses
 	@echo "==> clusters: three workers, and kills, cuts, stuck processes, a broker that goes away"
